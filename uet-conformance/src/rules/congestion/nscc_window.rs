@@ -59,6 +59,9 @@ const STALE: Axis<Stale> =
 /// True if one ACK covers all refused packets.
 const ONE_ACK: Axis<bool> = axis("acks").values(&[("each", false), ("one", true)]);
 
+/// The value of `rc` in ACKs without an earlier penalty.
+const RC: Axis<bool> = axis("rc").values(&[("0", false), ("1", true)]);
+
 /// A part of the delay, so that a device that rounds times measures no round trip below the configured one.
 const ROUNDING: Duration = Duration::from_nanos(384);
 
@@ -231,9 +234,11 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("nscc/steady-throughput", "A source sends six maximum windows within 40 uncongested round trips")
         .checks(&[CC_WINDOW_001])
+        .over(&[&RC, &MODE, &CARRIER, &START])
         .measure(|t| {
             let (mut flow, max_window) = long_flow(t)?;
             let (answers, round) = timely_answers(t, &flow)?;
+            let answers = Answers { restore: t.value(&RC), ..answers };
             let until = t.now() + round * 40;
             while flow.bytes() < max_window * 6 && t.now() < until {
                 flow.run(t, round, &answers)?;

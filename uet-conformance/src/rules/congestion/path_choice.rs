@@ -5,6 +5,7 @@ use crate::prelude::*;
 use crate::rule;
 use crate::target::RxRequest;
 use std::collections::{BTreeMap, BTreeSet};
+use uet_wire::pds::Nack;
 
 /// The trouble of packets on a bad path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,8 +13,12 @@ enum Trouble {
     Marked,
     Trimmed,
     Lost,
+    /// The switch before the destination trims it.
+    TrimmedAtLastHop,
     /// The destination has no room for it.
     Refused,
+    /// A switch has marked it, and the destination has no room for it.
+    MarkedAndRefused,
 }
 
 const TROUBLE: Axis<Trouble> = axis("packets").values(&[
@@ -21,6 +26,8 @@ const TROUBLE: Axis<Trouble> = axis("packets").values(&[
     ("trimmed", Trouble::Trimmed),
     ("lost", Trouble::Lost),
     ("refused", Trouble::Refused),
+    ("trimmed-last-hop", Trouble::TrimmedAtLastHop),
+    ("marked-and-refused", Trouble::MarkedAndRefused),
 ]);
 
 /// The number of packets that leave before an ACK.
@@ -136,8 +143,9 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[RUD, PATHS, SEE_ENTROPY])
         .over(&[&TROUBLE, &CARRIER])
         .run(|t| {
-            // A mark, a trim in the fabric and a loss report a congested path. An unmarked NACK of another
-            // kind does not. Without a window, enough packets to use each value again leave at once.
+            // A mark, a trim in the fabric and a loss report a congested path, and so does a marked NACK. An
+            // unmarked NACK of another kind does not. Without a window, enough packets to use each value again
+            // leave at once.
             choose_paths(t, "bitmap")?;
             t.congestion("none")?;
             t.keeps_base_rtt()?;
@@ -160,7 +168,9 @@ pub(super) const RULES: &[Rule] = &[
                     Trouble::Marked => target.answer(t, AckBuilder { marked: is_bad, ..target.acking(n) })?,
                     _ if !is_bad => target.name(t, n, bad[0].min(n + 1))?,
                     Trouble::Trimmed => target.refuse(t, NackCode::TRIMMED, n)?,
+                    Trouble::TrimmedAtLastHop => target.refuse(t, NackCode::TRIMMED_LASTHOP, n)?,
                     Trouble::Refused => target.refuse(t, NackCode::NO_RESOURCE, n)?,
+                    Trouble::MarkedAndRefused => refuse_marked(t, &target, n)?,
                     Trouble::Lost => {}
                 }
             }
@@ -181,7 +191,7 @@ pub(super) const RULES: &[Rule] = &[
             let (seen, others) = (uses(&congested), uses(&others) * congested.len() / others.len());
             require(others * 4 >= congested.len() * 3, "too few packets leave within a round trip")?;
             let what = "packets with entropy values of such packets, compared with as many other values";
-            if fate == Trouble::Refused {
+            if matches!(fate, Trouble::Refused | Trouble::TrimmedAtLastHop) {
                 t.at_least(CC_PATH_002, what, Bound::from(others / 2).tolerating("a half"), seen);
             } else {
                 t.at_most(CC_PATH_002, what, Bound::from(others * 3 / 4).tolerating("three quarters"), seen);
@@ -205,6 +215,14 @@ fn spray(t: &mut Test<'_>) -> Result<(Target, Operated), Stop> {
     let written = t.post(post(PostKind::Write, peer, SPRAYED as usize * t.mtu()))?;
     target.collect(t, SPRAYED + 1)?;
     Ok((target, written))
+}
+
+/// Refuses the `n`-th packet, which has arrived with a mark, for lack of room.
+fn refuse_marked(t: &mut Test<'_>, target: &Target, n: u32) -> Outcome {
+    let remote = target.pdc.remote.unwrap_or(PdcId::NONE);
+    let nack = Nack::build(NackCode::NO_RESOURCE).m(true).nack_psn(target.psn(n));
+    let nack = nack.spdcid(target.pdc.local).dpdcid(remote).done()?;
+    t.send(&target.pdc, &UetBuf::new(nack))
 }
 
 /// Returns the entropy values of these packets.

@@ -21,6 +21,9 @@ const UPPER_BITS: Axis<u32> = axis("reserved").values(&[("clear", 0), ("set", 0x
 /// True if an ACK carries the grant, false if a control packet does.
 const BY_ACK: Axis<bool> = axis("grant").values(&[("credit", false), ("ack-cc", true)]);
 
+/// True if an ACK repeats the grant of a control packet, false if another control packet does.
+const AGAIN_BY_ACK: Axis<bool> = axis("again-in").values(&[("credit", false), ("ack-cc", true)]);
+
 /// A grant that is behind one of 200 units. From 2^23 units on, a difference counts as behind.
 const STALE: Axis<u32> = axis("stale").values(&[("older", 50), ("half-range", 200 + WRAP / 2)]);
 
@@ -85,12 +88,17 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("rccc/duplicate-grant", "A duplicate grant adds no credit")
         .checks(&[RCCC_COUNT_001, RCCC_CREDIT_001])
+        .over(&[&AGAIN_BY_ACK, &MODE, &CARRIER, &START])
         .measure(|t| {
             let mut flow = flow_without_credit(t)?;
             grant_by_control(t, &flow.target, 100)?;
             bytes_after_grant(t, &mut flow)?;
             let (highest, during) = (flow.count(), t.grace());
-            grant_by_control(t, &flow.target, 100)?;
+            if t.value(&AGAIN_BY_ACK) {
+                grant_by_ack(t, &flow, 100)?;
+            } else {
+                grant_by_control(t, &flow.target, 100)?;
+            }
             flow.target.expect_none(
                 t,
                 RCCC_COUNT_001,
@@ -99,6 +107,20 @@ pub(super) const RULES: &[Rule] = &[
                 |n| n >= highest,
             )?;
             grant_by_control(t, &flow.target, 200)?;
+            flow.target.expect_new(t, RCCC_CREDIT_001, highest)?;
+            Ok(())
+        }),
+    rule("rccc/state-in-ack", "An ACK_CC with the state of NSCC grants no credit")
+        .checks(&[RCCC_CREDIT_001])
+        .measure(|t| {
+            // A service_time of one unit would be a credit of 256 units.
+            let mut flow = flow_without_credit(t)?;
+            let (highest, during) = (flow.count(), short_silence(t)?);
+            let ack = flow.answer(highest, &Answers::default())?;
+            t.send(&flow.target.pdc, &ack)?;
+            let what = "a new packet for an ACK without credit";
+            flow.target.expect_none(t, RCCC_CREDIT_001, what, during, |n| n >= highest)?;
+            grant_by_control(t, &flow.target, 100)?;
             flow.target.expect_new(t, RCCC_CREDIT_001, highest)?;
             Ok(())
         }),

@@ -56,6 +56,21 @@ pub(super) const RULES: &[Rule] = &[
             let flow = credit_flow(t, "rccc", Mode::Rod)?;
             check_type(t, flow, PdsType::ROD_CC_REQ)
         }),
+    rule("rccc/type-timeout", "A retransmission after a timeout carries the demand of its source")
+        .checks(&[RCCC_TYPE_001])
+        .run(|t| {
+            t.congestion_or_both("rccc")?;
+            let mut target = Flow::start(t, Mode::Rud, 2)?.target;
+            target.collect(t, 2)?;
+            target.ack(t, 0)?;
+            let lost = target.psn(1);
+            let again =
+                |seen: &RxPacket| seen.request().filter(|request| request.retx() && request.psn() == lost);
+            let (seen, _) = t.need("a retransmission after a timeout", t.later(), again)?;
+            let demands = credit_target(&seen).is_some();
+            t.holds(RCCC_TYPE_001, "a retransmission carries the demand", demands, seen.uet());
+            target.ack(t, 1)
+        }),
     rule("rccc/demand-cumulative", "While data waits, credit_target is at least the granted credit")
         .checks(&[RCCC_COUNT_001])
         .measure(|t| {
