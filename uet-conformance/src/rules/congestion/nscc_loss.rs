@@ -2,7 +2,8 @@
 
 use super::steps::{
     ALGORITHMS, HOP, LONG_TIMEOUT, fill_window, flow_of_windows, flow_under, flow_with_full_window,
-    long_flow, need_in_flight, refuse_half, run_until_full, shrink_by_marks, timely_answers, watch_for,
+    long_flow, need_in_flight, opening_request, refuse_half, run_until_full, shrink_by_marks, timely_answers,
+    watch_for,
 };
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
@@ -26,6 +27,8 @@ const REFUSAL: Axis<NackCode> = axis("code").values(&[
 enum Elsewhere {
     Penalty,
     Marks,
+    /// All packets in flight are trimmed.
+    Trims,
     /// Round trips below the configured one.
     ShortRoundTrips,
 }
@@ -33,8 +36,13 @@ enum Elsewhere {
 const ELSEWHERE: Axis<Elsewhere> = axis("signal").values(&[
     ("penalty", Elsewhere::Penalty),
     ("marks", Elsewhere::Marks),
+    ("trims", Elsewhere::Trims),
     ("short-round-trips", Elsewhere::ShortRoundTrips),
 ]);
+
+/// True if the other context has another traffic class, false if it has another destination.
+const OTHER_CLASS: Axis<bool> =
+    axis("other").needing(&[("destination", false, &[TWO_ADDRESSES]), ("class", true, &[])]);
 
 /// The value of `rc` in ACKs with a penalty.
 const RC: Axis<bool> = axis("rc").values(&[("0", false), ("1", true)]);
@@ -166,51 +174,69 @@ pub(super) const RULES: &[Rule] = &[
             );
             Ok(())
         }),
-    rule("nscc/penalty-elsewhere", "Signals from a destination leave the window to another one as it is")
-        .checks(&[CC_PENALTY_001, CC_QUAD_004, CC_WINDOW_002])
-        .needs(&[RUD, NSCC, TWO_ADDRESSES])
-        .over(&[&ELSEWHERE, &CARRIER])
-        .measure(|t| {
-            t.try_configure("rto_init_time", LONG_TIMEOUT)?;
-            let (mut flow, max_window) = long_flow(t)?;
-            fill_window(t, &mut flow)?;
+    rule(
+        "nscc/penalty-elsewhere",
+        "Signals leave the window to another destination or of another class as it is",
+    )
+    .checks(&[CC_PENALTY_001, CC_QUAD_004, CC_TRIM_001, CC_WINDOW_002])
+    .needs(&[RUD, NSCC])
+    .over(&[&ELSEWHERE, &OTHER_CLASS, &CARRIER])
+    .measure(|t| {
+        t.try_configure("rto_init_time", LONG_TIMEOUT)?;
+        let (mut flow, max_window) = long_flow(t)?;
+        fill_window(t, &mut flow)?;
+        let packets = (12 * max_window / t.mtu() as u64).clamp(64, 4000) as usize;
+        let mut other = if t.value(&OTHER_CLASS) {
+            let (peer, length) = (t.peer(0)?, packets * t.mtu());
+            let operation = t.post(Post { class: 1, ..post(PostKind::Write, peer, length) })?;
+            let opened = opening_request(t, CC_WINDOW_002, 0)?;
+            Flow::of(t, opened, operation)?
+        } else {
             let peer = t.peer(1)?;
-            let packets = (12 * max_window / t.mtu() as u64).clamp(64, 4000) as usize;
-            let mut other = Flow::to(t, peer, Mode::Rud, packets)?;
-            fill_window(t, &mut other)?;
-            need_in_flight(&other, 8)?;
-            let before = other.in_flight();
-            let (answers, round) = timely_answers(t, &flow)?;
-            let requirement = match t.value(&ELSEWHERE) {
-                Elsewhere::Penalty => {
-                    flow.run(t, round * 4, &Answers { penalty: 100, ..answers })?;
-                    CC_PENALTY_001
-                }
-                Elsewhere::Marks => {
-                    shrink_by_marks(t, &mut flow)?;
-                    CC_QUAD_004
-                }
-                Elsewhere::ShortRoundTrips => {
-                    // Immediate answers shorten the base round trip to that destination.
-                    flow.run(t, flow.way * 8, &Answers::default())?;
-                    CC_WINDOW_002
-                }
-            };
-            while other.acked() < other.count() {
-                other.acknowledge(t, &Answers { unmeasured: true, ..Answers::default() })?;
+            Flow::to(t, peer, Mode::Rud, packets)?
+        };
+        fill_window(t, &mut other)?;
+        need_in_flight(&other, 8)?;
+        let before = other.in_flight();
+        let (answers, round) = timely_answers(t, &flow)?;
+        let requirement = match t.value(&ELSEWHERE) {
+            Elsewhere::Penalty => {
+                flow.run(t, round * 4, &Answers { penalty: 100, ..answers })?;
+                CC_PENALTY_001
             }
-            other.fill(t)?;
-            let least = Bound::from(before * 3 / 4).tolerating("a quarter");
-            let what = "bytes in flight to the other destination";
-            t.at_least(requirement, what, least.clone(), other.in_flight());
-            // Its round trips are as long as before.
-            while other.acked() < other.count() {
-                other.acknowledge(t, &Answers { unmeasured: true, ..Answers::default() })?;
+            Elsewhere::Marks => {
+                shrink_by_marks(t, &mut flow)?;
+                CC_QUAD_004
             }
-            let after = other.run(t, round * 6, &answers)?;
-            t.at_least(requirement, what, least, after);
-            Ok(())
-        }),
+            Elsewhere::Trims => {
+                need_in_flight(&flow, 8)?;
+                for n in flow.acked()..flow.count() {
+                    flow.refuse(t, NackCode::TRIMMED, n)?;
+                }
+                watch_for(t, &mut flow, round)?;
+                CC_TRIM_001
+            }
+            Elsewhere::ShortRoundTrips => {
+                // Immediate answers shorten the base round trip to that destination.
+                flow.run(t, flow.way * 8, &Answers::default())?;
+                CC_WINDOW_002
+            }
+        };
+        while other.acked() < other.count() {
+            other.acknowledge(t, &Answers { unmeasured: true, ..Answers::default() })?;
+        }
+        other.fill(t)?;
+        let least = Bound::from(before * 3 / 4).tolerating("a quarter");
+        let what = "bytes in flight of the other context";
+        t.at_least(requirement, what, least.clone(), other.in_flight());
+        // Its round trips are as long as before.
+        while other.acked() < other.count() {
+            other.acknowledge(t, &Answers { unmeasured: true, ..Answers::default() })?;
+        }
+        let after = other.run(t, round * 6, &answers)?;
+        t.at_least(requirement, what, least, after);
+        Ok(())
+    }),
     rule("nscc/penalty-end", "The window returns to its earlier size when the receiver penalty ends")
         .checks(&[CC_PENALTY_002])
         .over(&[&MODE, &CARRIER, &SAMPLES])

@@ -144,8 +144,8 @@ pub(super) const RULES: &[Rule] = &[
         .over(&[&TROUBLE, &CARRIER])
         .run(|t| {
             // A mark, a trim in the fabric and a loss report a congested path, and so does a marked NACK. An
-            // unmarked NACK of another kind does not. Without a window, enough packets to use each value again
-            // leave at once.
+            // unmarked NACK of another kind does not. Without a window, enough packets leave at once to use
+            // each value again.
             choose_paths(t, "bitmap")?;
             t.congestion("none")?;
             t.keeps_base_rtt()?;

@@ -188,6 +188,28 @@ pub(super) const RULES: &[Rule] = &[
                 _ => skip("the device does not count packets out of order"),
             }
         }),
+    rule(
+        "sack/ooo-count-ordered",
+        "ooo_count of an ordered context is 0, since it takes no packet above a gap",
+    )
+    .checks(&[CC_OOO_001])
+    .needs(&[ROD, NSCC])
+    .run(|t| {
+        t.congestion_or_both("nscc")?;
+        let region = t.region(1 << 16)?;
+        let mut pdc = Pdc { rod: true, ..t.initiate() };
+        t.establish(&mut pdc, &region)?;
+        send(t, &pdc, &region, &[1, 3, 4, 5])?;
+        t.pause(t.soon())?;
+        t.forget();
+        t.request(&pdc, pdc.request(1).retx().write(&region, 0, &[1])?)?;
+        let (seen, _) = t.need_ack(&pdc, pdc.psn(1))?;
+        match seen.ack_cc().and_then(|ack| ack.ooo_count()) {
+            Some(count @ ..=0xfffe) => t.check(CC_OOO_001, "ooo_count", 0, count),
+            _ => return skip("the device does not count packets out of order"),
+        }
+        Ok(())
+    }),
     rule("sack/uncleared", "A received packet above an uncleared response has its bit set")
         .checks(&[PDS_SACK_001, PDS_SACK_003])
         .run(|t| {
