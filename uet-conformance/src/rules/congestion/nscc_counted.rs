@@ -51,6 +51,23 @@ const UNCOUNTED: Axis<Uncounted> = axis("packet").values(&[
     ("ack-request", Uncounted::AckRequest),
 ]);
 
+/// A packet that the context does not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NotTaken {
+    /// Its type is of the other delivery mode.
+    Mode,
+    /// Its first PSN is not that of the context.
+    Start,
+    /// It comes from another address.
+    Address,
+}
+
+const NOT_TAKEN: Axis<NotTaken> = axis("packet").needing(&[
+    ("other-mode", NotTaken::Mode, &[RUD, ROD]),
+    ("other-start", NotTaken::Start, &[]),
+    ("other-address", NotTaken::Address, &[TWO_ADDRESSES]),
+]);
+
 /// Begins a rule with the usual needs of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).needs(&[WRITE, NSCC])
@@ -145,6 +162,32 @@ pub(super) const RULES: &[Rule] = &[
             for request in [missing, above.retx()] {
                 counted.send(t, &request)?;
                 counted.expect_count(t, CC_RCVD_001, request.psn)?;
+            }
+            Ok(())
+        }),
+    rule("nscc/rcvd-bytes-not-taken", "A packet that its context does not take adds nothing to rcvd_bytes")
+        .checks(&[CC_RCVD_001])
+        .over(&[&NOT_TAKEN, &MODE, &START])
+        .run(|t| {
+            let mut counted = CountedContext::open(t)?;
+            counted.check_write(t, CC_RCVD_001, 1000)?;
+            let request = counted.write(1000)?;
+            // The PSN stays free.
+            counted.next -= 1;
+            let pdc = counted.pdc.clone();
+            let (from, invalid) = match t.value(&NOT_TAKEN) {
+                NotTaken::Mode => (pdc.from, Request { rod: !request.rod, ..request }),
+                NotTaken::Start => (pdc.from, Request { syn: true, offset: request.offset + 7, ..request }),
+                NotTaken::Address => (t.address(1)?, request),
+            };
+            let sender = Pdc { from, ..pdc };
+            for _ in 0..3 {
+                t.request(&sender, invalid.clone())?;
+            }
+            t.pause(t.soon())?;
+            t.forget();
+            for length in [16, 300] {
+                counted.check_write(t, CC_RCVD_001, length)?;
             }
             Ok(())
         }),

@@ -21,6 +21,10 @@ const UPPER_BITS: Axis<u32> = axis("reserved").values(&[("clear", 0), ("set", 0x
 /// True if an ACK carries the grant, false if a control packet does.
 const BY_ACK: Axis<bool> = axis("grant").values(&[("credit", false), ("ack-cc", true)]);
 
+/// The other context: its address of the suite, and its traffic class.
+const OTHER: Axis<(usize, u8)> =
+    axis("other").needing(&[("class", (0, 1), &[]), ("destination", (1, 0), &[TWO_ADDRESSES])]);
+
 /// True if an ACK repeats the grant of a control packet, false if another control packet does.
 const AGAIN_BY_ACK: Axis<bool> = axis("again-in").values(&[("credit", false), ("ack-cc", true)]);
 
@@ -142,13 +146,14 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("rccc/grant-per-context", "A grant serves the context that it names, and no other")
         .checks(&[RCCC_CREDIT_001])
-        .over(&[&BY_ACK, &MODE, &CARRIER, &START])
+        .over(&[&BY_ACK, &OTHER, &MODE, &CARRIER, &START])
         .measure(|t| {
-            // Each traffic class has its own credit.
+            // Each destination and each traffic class has its own credit.
             let mut first = flow_without_credit(t)?;
-            let (peer, mode) = (t.peer(0)?, t.value(&MODE));
+            let (address, class) = t.value(&OTHER);
+            let (peer, mode) = (t.peer(address)?, t.value(&MODE));
             let length = first.count() as usize * 4 * t.mtu();
-            let other = t.post(Post { mode, class: 1, ..post(PostKind::Write, peer, length) })?;
+            let other = t.post(Post { mode, class, ..post(PostKind::Write, peer, length) })?;
             let opened = opening_request(t, RCCC_CREDIT_001, 0)?;
             let mut second = Flow::of(t, opened, other)?;
             for _ in 0..2 {
