@@ -3,7 +3,7 @@
 
 use super::steps::{PATTERN, read_bytes};
 use crate::prelude::*;
-use crate::{Data, RequestSession};
+use crate::{Data, Part, RequestSession};
 use uet_control::PostReceive;
 
 /// The position of a bit in its field, in percent of the width.
@@ -30,6 +30,21 @@ const OPERATION: Axis<ValueOperation> = axis("operation").needing(&[
     ("read", ValueOperation::Read, &[READ]),
     ("send", ValueOperation::Send, &[RECEIVE, SEND]),
     ("tagged", ValueOperation::Tagged, &[RECEIVE, TSEND]),
+]);
+
+/// The header of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HeaderForm {
+    Std,
+    Medium,
+    /// The small header if the operation needs neither a key nor match bits, otherwise the medium one.
+    Shortest,
+}
+
+const HEADER_FORM: Axis<HeaderForm> = axis("header").values(&[
+    ("std", HeaderForm::Std),
+    ("medium", HeaderForm::Medium),
+    ("shortest", HeaderForm::Shortest),
 ]);
 
 const RELATIVE: Axis<bool> = axis("rel").values(&[("relative", true), ("absolute", false)]);
@@ -69,35 +84,49 @@ const DATA: Axis<bool> = axis("data").values(&[("in-ack", false), ("return", tru
 
 pub(super) const RULES: &[Rule] = &[
     rule("field-values/target-address", "A target uses all bits of an address and replies with equal ids")
-        .checks(&[SES_ADDR_001, SES_RESP_003, SES_PLACE_001, SES_READ_001, SES_READ_005, SES_MATCH_006])
-        .over(&[&PATTERN, &OPERATION, &MODE])
+        .checks(&[
+            SES_ADDR_001,
+            SES_RESP_003,
+            SES_PLACE_001,
+            SES_READ_001,
+            SES_READ_005,
+            SES_READ_006,
+            SES_MATCH_006,
+        ])
+        .over(&[&PATTERN, &OPERATION, &HEADER_FORM, &MODE])
         .run(|t| {
             let (bits, operation) = (t.value(&PATTERN), t.value(&OPERATION));
             let (address, id) = (AddressValues::of(bits), bits as u16);
             let message = address.message(operation).named(id);
+            let part = in_form(t, operation, &message)?;
             match operation {
                 ValueOperation::Write | ValueOperation::Read => {
                     let (region, mut held) = address.exposed(t)?;
                     let mut session = t.session();
-                    let psn = session.ask(t, &message.whole()?)?;
+                    let psn = session.ask(t, &part)?;
                     session.accepted(t, SES_ADDR_001, psn)?;
                     if operation == ValueOperation::Write {
                         held[..40].copy_from_slice(&bytes());
                         t.expect_memory(SES_PLACE_001, &region, 0, &held)?;
                     } else {
                         let pieces = session.data(t, SES_READ_001, 40)?;
-                        let named = pieces
-                            .first()
-                            .and_then(Data::long)
-                            .map(|header| header.read_request_message_id());
-                        t.check(SES_READ_005, "read_request_message_id", Some(id), named);
+                        let piece = pieces.first();
+                        if t.value(&HEADER_FORM) == HeaderForm::Std {
+                            let header = piece.and_then(Data::long);
+                            let named = header.map(|header| header.read_request_message_id());
+                            t.check(SES_READ_005, "read_request_message_id", Some(id), named);
+                        } else {
+                            let header = piece.and_then(Data::short);
+                            let named = header.map(|header| header.original_request_psn());
+                            t.check(SES_READ_006, "original_request_psn", Some(psn), named);
+                        }
                     }
                     check_error_ids(t, &mut session, Message { selector: message.selector ^ 1, ..message })
                 }
                 ValueOperation::Send | ValueOperation::Tagged => {
                     let posted = t.posted(address.receive(operation == ValueOperation::Tagged))?;
                     let mut session = t.session();
-                    let psn = session.ask(t, &message.whole()?)?;
+                    let psn = session.ask(t, &part)?;
                     session.accepted(t, SES_ADDR_001, psn)?;
                     t.expect_received(SES_MATCH_006, &posted, &bytes())?;
                     check_error_ids(t, &mut session, Message { process: message.process ^ 1, ..message })
@@ -106,7 +135,7 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("field-values/one-bit", "An address that differs in one bit does not reach the region or receive")
         .checks(&[SES_ADDR_007])
-        .over(&[&FIELD, &BIT])
+        .over(&[&FIELD, &BIT, &HEADER_FORM])
         .run(|t| {
             let ((field, operation), percent) = (t.value(&FIELD), t.value(&BIT));
             let width = match field {
@@ -128,7 +157,7 @@ pub(super) const RULES: &[Rule] = &[
                     AddressValues { initiator: address.initiator ^ bit as u32, ..address }
                 }
             };
-            let part = other.message(operation).whole()?;
+            let part = in_form(t, operation, &other.message(operation))?;
             let mut session = t.session();
             match operation {
                 ValueOperation::Write | ValueOperation::Read => {
@@ -148,12 +177,15 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("field-values/addressing", "The flag rel selects between equal addresses with and without a job")
         .checks(&[SES_ADDR_001, SES_MATCH_006, SES_PLACE_001])
-        .over(&[&RELATIVE, &OPERATION, &MODE])
+        .over(&[&RELATIVE, &OPERATION, &HEADER_FORM, &MODE])
         .run(|t| {
-            // Two objects with equal process, index and selector, one with a job and one without.
+            // Two objects with equal process, index and selector, one with a job and one without. An absolute
+            // address selects its process whatever the job of the request.
             let (relative, operation) = (t.value(&RELATIVE), t.value(&OPERATION));
             let address = AddressValues::of(0x0123_4567_89ab_c5a5);
-            let message = Message { relative, ..address.message(operation) };
+            let job = if relative { address.job } else { address.job ^ 0x5a_5a5a };
+            let message = Message { relative, job, ..address.message(operation) };
+            let part = in_form(t, operation, &message)?;
             let mut session = t.session();
             match operation {
                 ValueOperation::Write | ValueOperation::Read => {
@@ -168,7 +200,7 @@ pub(super) const RULES: &[Rule] = &[
                     let (region, other) =
                         if relative { (with_job, without_job) } else { (without_job, with_job) };
                     let (held, others) = (t.memory(&region, 0, 40)?, t.memory(&other, 0, 64)?);
-                    let psn = session.ask(t, &message.whole()?)?;
+                    let psn = session.ask(t, &part)?;
                     session.accepted(t, SES_ADDR_001, psn)?;
                     if operation == ValueOperation::Write {
                         t.expect_memory(SES_PLACE_001, &region, 0, &bytes())?;
@@ -184,7 +216,7 @@ pub(super) const RULES: &[Rule] = &[
                     let without_job = t.posted(PostReceive { job: None, ..receive })?;
                     let (expected, other) =
                         if relative { (with_job, without_job) } else { (without_job, with_job) };
-                    let psn = session.ask(t, &message.whole()?)?;
+                    let psn = session.ask(t, &part)?;
                     session.accepted(t, SES_ADDR_001, psn)?;
                     t.expect_received(SES_MATCH_006, &expected, &bytes())?;
                     t.expect_waiting(SES_ADDR_001, &other)
@@ -284,6 +316,15 @@ impl AddressValues {
         let selector = if operation == ValueOperation::Send { 0 } else { selector };
         Message { job, process, index, selector, initiator, ..message }
     }
+}
+
+/// Returns the only packet of a message with the header of this instance.
+fn in_form(t: &Test<'_>, operation: ValueOperation, message: &Message) -> Result<Part, Stop> {
+    Ok(match t.value(&HEADER_FORM) {
+        HeaderForm::Std => message.whole()?,
+        HeaderForm::Shortest if operation == ValueOperation::Send => message.small()?,
+        HeaderForm::Medium | HeaderForm::Shortest => message.medium()?,
+    })
 }
 
 /// Sends a request to an unknown object, and checks the ids of the error.
