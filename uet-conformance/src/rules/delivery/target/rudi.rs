@@ -1,7 +1,7 @@
 //! RUDI requests at a target: without a context, delivered at least once (sections 3.5.6 and 3.5.7).
 
 use crate::prelude::*;
-use crate::rules::steps::{expect_rudi_response, idempotent_region, rudi_response};
+use crate::rules::steps::{HEADER, expect_rudi_response, idempotent_region, rudi_response};
 use crate::{Wire, rudi};
 use uet_control::Permission;
 
@@ -13,7 +13,30 @@ const DENIED: Axis<(Permission, bool)> = axis("denied")
 const TRANSFER: Axis<bool> =
     axis("operation").needing(&[("write", false, &[WRITE]), ("read", true, &[READ])]);
 
+/// The reason to refuse a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RudiRefusal {
+    Key,
+    Job,
+    Process,
+    Index,
+    /// The access begins inside its region and ends outside.
+    AcrossEnd,
+    /// The end of the access wraps around.
+    Wraps,
+}
+
+const REFUSAL: Axis<RudiRefusal> = axis("reason").values(&[
+    ("key", RudiRefusal::Key),
+    ("job", RudiRefusal::Job),
+    ("process", RudiRefusal::Process),
+    ("index", RudiRefusal::Index),
+    ("across-the-end", RudiRefusal::AcrossEnd),
+    ("wraps-at-2-64", RudiRefusal::Wraps),
+]);
+
 const SIZE: Axis<fn(usize) -> usize> = axis("size").values(&[
+    ("0", |_| 0),
     ("1", |_| 1),
     ("mtu-minus-1", |mtu| mtu - 1),
     ("mtu", |mtu| mtu),
@@ -245,9 +268,31 @@ pub(super) const RULES: &[Rule] = &[
             }
             t.still_holds(SES_MEM_003, &region, &held)
         }),
+    rule("rudi/unreachable", "A RUDI request to an unknown object or outside its region has no effect")
+        .checks(&[SES_ADDR_004, SES_ADDR_005, SES_ADDR_006, SES_MEM_004, SES_MEM_005])
+        .over(&[&TRANSFER, &REFUSAL, &HEADER])
+        .run(|t| {
+            let key = Hex64(SAFE | 0xacce5);
+            let (region, held) = t.exposed(64, |region| ExposeRegion { key, ..region })?;
+            let initiator = t.initiate();
+            let (message, requirement, code) = unreachable_message(t, &region);
+            let part = if t.value(&HEADER) { message.medium()? } else { message.whole()? };
+            let request = initiator.request(0).ses(part.ses, &part.payload);
+            for retx in [false, true] {
+                send(t, &initiator, 1, Request { retx, ..request.clone() })?;
+                let seen = expect_rudi_response(t, requirement, &initiator, 1)?;
+                match code {
+                    Some(code) => t.check(requirement, "return_code", Some(code), seen.return_code()),
+                    // Open: the code for an access outside its region.
+                    None => t.holds(requirement, "an error code", seen.is_error(), seen.uet()),
+                }
+                t.check(requirement, "bytes of data", 0, seen.payload().len());
+            }
+            t.still_holds(requirement, &region, &held)
+        }),
     rule("rudi/size", "RUDI requests transfer whole messages in any order and with duplicates")
         .checks(&[PDS_RUDI_003, SES_PLACE_001, SES_READ_008])
-        .over(&[&TRANSFER, &SIZE, &ARRIVAL])
+        .over(&[&TRANSFER, &SIZE, &ARRIVAL, &HEADER])
         .run(|t| {
             let (mtu, reads) = (t.mtu(), t.value(&TRANSFER));
             let length = t.value(&SIZE)(mtu);
@@ -260,7 +305,8 @@ pub(super) const RULES: &[Rule] = &[
             } else {
                 Message::write(&region, 8, &data)
             };
-            let parts = message.parts(mtu)?;
+            let medium = t.value(&HEADER) && length <= mtu;
+            let parts = if medium { vec![message.medium()?] } else { message.parts(mtu)? };
             let initiator = t.initiate();
             let mut order: Vec<usize> = (0..parts.len()).collect();
             if t.value(&ARRIVAL) {
@@ -288,6 +334,26 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_memory(SES_PLACE_001, &region, 0, &memory)
         }),
 ];
+
+/// Returns a message for 16 bytes that must be refused, the requirement, and the code unless it is open.
+fn unreachable_message(t: &Test<'_>, region: &Region) -> (Message, &'static Requirement, Option<ReturnCode>) {
+    let message =
+        if t.value(&TRANSFER) { Message::read(region, 8, 16) } else { Message::write(region, 8, &[0; 16]) };
+    match t.value(&REFUSAL) {
+        RudiRefusal::Key => (message.selector(region.key ^ 1), SES_MEM_005, Some(ReturnCode::BAD_MKEY)),
+        RudiRefusal::Job => {
+            (Message { job: 0xab_cdef, ..message }, SES_ADDR_004, Some(ReturnCode::BAD_JOB_ID))
+        }
+        RudiRefusal::Process => {
+            (Message { process: 0xabc, ..message }, SES_ADDR_005, Some(ReturnCode::BAD_PID))
+        }
+        RudiRefusal::Index => {
+            (Message { index: 0xabc, ..message }, SES_ADDR_006, Some(ReturnCode::BAD_INDEX))
+        }
+        RudiRefusal::AcrossEnd => (Message { offset: 56, ..message }, SES_MEM_004, None),
+        RudiRefusal::Wraps => (Message { offset: u64::MAX - 3, ..message }, SES_MEM_004, None),
+    }
+}
 
 /// Sends a RUDI request with this `pkt_id`.
 fn send(t: &mut Test<'_>, initiator: &Pdc, id: u32, request: Request) -> Outcome {
