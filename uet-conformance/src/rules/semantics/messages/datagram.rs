@@ -4,10 +4,19 @@ use crate::prelude::*;
 use crate::receives::PostedReceive;
 use crate::rules::steps::{datagram_bytes, datagram_of};
 use crate::{Part, uud};
-use uet_control::Counters;
+use uet_control::{Counters, PostReceive};
 
 /// The opcode of datagrams by UUD, unless it is the default of the device.
 const OPCODE: Axis<Option<&str>> = axis("opcode").values(&[("default", None), ("send", Some("send"))]);
+
+/// The length of a datagram and of its buffer, in bytes, as a function of the MTU.
+const SIZE: Axis<fn(usize) -> (usize, usize)> = axis("size").values(&[
+    ("0", |_| (0, 16)),
+    ("mtu-minus-1", |mtu| (mtu - 1, mtu + 16)),
+    ("mtu", |mtu| (mtu, mtu)),
+    ("1-too-long", |_| (100, 99)),
+    ("mtu-too-long", |mtu| (mtu, mtu / 2)),
+]);
 
 /// Begins a rule with the usual needs of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -64,6 +73,33 @@ pub(super) const RULES: &[Rule] = &[
             let posted = t.posted(room(64))?;
             send_datagram(t, &datagram_of(&datagram_bytes(20)).whole()?)?;
             t.expect_received(SES_MATCH_006, &posted, &datagram_bytes(20)).map(drop)
+        }),
+    rule("datagram/size", "A datagram completes with all its bytes, or with those that its buffer holds")
+        .checks(&[SES_MATCH_005, SES_MATCH_006])
+        .over(&[&SIZE])
+        .run(|t| {
+            let (length, capacity) = t.value(&SIZE)(t.mtu());
+            let posted = t.posted(room(capacity as u64))?;
+            let data = datagram_bytes(length);
+            send_datagram(t, &datagram_of(&data).whole()?)?;
+            if length <= capacity {
+                t.expect_received(SES_MATCH_006, &posted, &data)?;
+            } else {
+                // The device may truncate or refuse it.
+                t.pause(t.soon())?;
+                let ended = t.completion(posted.operation, Duration::ZERO)?;
+                let received = ended.filter(|it| it.status == Status::Ok).map(|it| it.length);
+                let allowed = [None, Some(capacity as u64)];
+                t.one_of(SES_MATCH_005, "bytes of a receive that completed successfully", &allowed, received);
+                if received.is_some() {
+                    t.expect_filled(SES_MATCH_005, &posted, &data[..capacity])?;
+                }
+            }
+            // The next datagram is not affected.
+            let next = t.posted(PostReceive { index: 11, ..room(64) })?;
+            let message = Message { index: 11, ..datagram_of(&datagram_bytes(30)) };
+            send_datagram(t, &message.whole()?)?;
+            t.expect_received(SES_MATCH_006, &next, &datagram_bytes(30)).map(drop)
         }),
     rule("datagram/identical", "Two identical datagrams fill two buffers").checks(&[SES_MATCH_006]).run(
         |t| {
