@@ -21,13 +21,20 @@ const EMPTY_FORM: Axis<MessageForm> = axis("form").needing(&[
 const ANY_SEND: Axis<MessageForm> =
     axis("form").needing(&[SEND_FORM, TAGGED_FORM, SHORT_FORMS[1], SHORT_FORMS[2], SHORT_FORMS[3]]);
 
-/// The number of packets of a send, and the bytes in its buffer.
-const EXCESS: Axis<(usize, usize)> = axis("buffer").values(&[
-    ("one-byte-short", (1, 99)),
-    ("half", (1, 50)),
-    ("empty", (1, 0)),
-    ("one-of-three-packets", (3, 1)),
+/// The length of a send and of its buffer, in bytes, as a function of the MTU.
+const EXCESS: Axis<fn(usize) -> (usize, usize)> = axis("buffer").values(&[
+    ("one-byte-short", |_| (100, 99)),
+    ("half", |_| (100, 50)),
+    ("empty", |_| (100, 0)),
+    ("one-of-three-packets", |mtu| (3 * mtu, mtu + 1)),
+    ("64K-plus-1", |mtu| (0x1_0000 + 2 * mtu, 0x1_0001)),
 ]);
+
+/// True if the packets arrive in reverse order.
+const REVERSED: Axis<bool> = axis("arrival").values(&[("in-order", false), ("reversed", true)]);
+
+/// True if the receive is posted before the send.
+const POSTED: Axis<bool> = axis("receive").values(&[("before", true), ("after", false)]);
 
 /// The number of packets of a message.
 const COUNT: Axis<usize> = axis("packets").values(&[("1", 1), ("3", 3)]);
@@ -107,6 +114,70 @@ pub(super) const RULES: &[Rule] = &[
                 }
             }
         }),
+    rule("message-end/long", "A send longer than 64 KiB fills its receive, posted before or after it")
+        .checks(&[SES_MATCH_006])
+        .needs(&[RUD])
+        .over(&[&LONG_SEND, &REVERSED, &POSTED])
+        .run(|t| {
+            let (form, mtu) = (t.value(&LONG_SEND), t.mtu());
+            let data: Vec<u8> = pattern(21).take(0x1_0000 + mtu + 9).collect();
+            let (receive, whole) = match form {
+                MessageForm::Tagged => (tagged_room(data.len() as u64, 0x7a6), Message::tagged(0x7a6, &data)),
+                _ => (room(data.len() as u64), Message::send(&data)),
+            };
+            let before = if t.value(&POSTED) { Some(t.posted(receive.clone())?) } else { None };
+            if before.is_none() {
+                t.open_index()?;
+            }
+            let parts = whole.parts(mtu)?;
+            let mut order: Vec<usize> = (0..parts.len()).collect();
+            if t.value(&REVERSED) {
+                order.reverse();
+            }
+            let mut session = t.session();
+            let psns = session.ask_in_order(t, &parts, &order)?;
+            let posted = match before {
+                Some(posted) => posted,
+                None => {
+                    for psn in psns {
+                        require_kept(&session.answer(t, psn)?)?;
+                    }
+                    t.posted(receive)?
+                }
+            };
+            t.expect_received(SES_MATCH_006, &posted, &data).map(drop)
+        }),
+    rule("message-end/id-per-context", "Messages with one message_id on two contexts both arrive whole")
+        .checks(&[SES_MATCH_006, SES_PLACE_001, SES_RESP_001])
+        .over(&[&LONG_FORM, &MODE])
+        .run(|t| {
+            let (form, mtu) = (t.value(&LONG_FORM), t.mtu());
+            let (first, second) = (destination(t, form, 3 * mtu)?, destination_at(t, form, 3 * mtu, 11)?);
+            let one = message(t, form, &first, 2 * mtu + 7)?;
+            let two = Message { index: 11, ..message(t, form, &second, mtu + 50)? };
+            let (parts, others) = (one.parts(mtu)?, two.parts(mtu)?);
+            let (mut session, mut other) = (t.session(), t.session());
+            let mut psns = [Vec::new(), Vec::new()];
+            for (k, part) in parts.iter().enumerate() {
+                psns[0].push(session.ask(t, part)?);
+                if let Some(part) = others.get(k) {
+                    psns[1].push(other.ask(t, part)?);
+                }
+            }
+            session.all_accepted(t, SES_RESP_001, &psns[0])?;
+            other.all_accepted(t, SES_RESP_001, &psns[1])?;
+            for (destination, whole) in [(first, one), (second, two)] {
+                match destination {
+                    Destination::Region(region, _) => {
+                        t.expect_memory(SES_PLACE_001, &region, 0, &whole.data)?;
+                    }
+                    Destination::Receive(posted) => {
+                        t.expect_received(SES_MATCH_006, &posted, &whole.data)?;
+                    }
+                }
+            }
+            Ok(())
+        }),
     rule("message-end/empty", "A message of zero bytes is answered with OK and completes")
         .checks(&[SES_CUT_004])
         .over(&[&EMPTY_FORM, &MODE])
@@ -126,12 +197,12 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[SES_MATCH_005])
         .over(&[&ANY_SEND, &EXCESS, &MODE])
         .run(|t| {
-            let (form, (count, buffer)) = (t.value(&ANY_SEND), t.value(&EXCESS));
-            let mtu = t.mtu();
-            if count > 1 && !matches!(form, MessageForm::Send | MessageForm::Tagged) {
+            let (form, mtu) = (t.value(&ANY_SEND), t.mtu());
+            let (length, fits) = t.value(&EXCESS)(mtu);
+            let several = length > mtu;
+            if several && !matches!(form, MessageForm::Send | MessageForm::Tagged) {
                 return skip("the header allows only one packet");
             }
-            let (length, fits) = if count > 1 { (3 * mtu, mtu + 1) } else { (100, buffer) };
             let receive = match form {
                 MessageForm::Tagged | MessageForm::TaggedMedium => tagged_room(fits as u64, 0x7a6),
                 _ => room(fits as u64),
@@ -140,7 +211,7 @@ pub(super) const RULES: &[Rule] = &[
             let destination = Destination::Receive(posted.clone());
             let whole = message(t, form, &destination, length)?;
             let mut session = t.session();
-            let parts = if count > 1 { whole.parts(mtu)? } else { vec![single_packet(form, &whole)?] };
+            let parts = if several { whole.parts(mtu)? } else { vec![single_packet(form, &whole)?] };
             let psns = session.ask_all(t, &parts)?;
             let mut last = None;
             for psn in psns {

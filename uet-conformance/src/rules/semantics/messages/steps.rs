@@ -3,6 +3,7 @@
 use crate::prelude::*;
 use crate::receives::PostedReceive;
 use crate::{Answer, Data, Part};
+use uet_control::PostReceive;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 
 /// Skips the rule if the device refused an unexpected send that it may keep.
@@ -83,16 +84,26 @@ fn bytes(length: usize) -> Vec<u8> {
     pattern(length as u32 + 3).take(length).collect()
 }
 
-/// Creates the destination of a message of this many bytes.
+/// Creates the destination of a message of this many bytes, at index 10.
 pub(super) fn destination(t: &mut Test<'_>, form: MessageForm, length: usize) -> Result<Destination, Stop> {
+    destination_at(t, form, length, 10)
+}
+
+/// Creates the destination of a message of this many bytes at this index.
+pub(super) fn destination_at(
+    t: &mut Test<'_>,
+    form: MessageForm,
+    length: usize,
+    index: u16,
+) -> Result<Destination, Stop> {
     let length = length.max(64) as u64;
     Ok(match form {
         MessageForm::Tagged | MessageForm::TaggedMedium => {
-            Destination::Receive(t.posted(tagged_room(length, 0x7a6))?)
+            Destination::Receive(t.posted(PostReceive { index, ..tagged_room(length, 0x7a6) })?)
         }
-        form if is_send(form) => Destination::Receive(t.posted(room(length))?),
+        form if is_send(form) => Destination::Receive(t.posted(PostReceive { index, ..room(length) })?),
         _ => {
-            let (region, held) = t.patterned(length)?;
+            let (region, held) = t.exposed(length, |region| ExposeRegion { index, ..region })?;
             Destination::Region(region, held)
         }
     })
