@@ -1,7 +1,17 @@
 //! Addresses of requests: job, process, index, generation and key (section 3.4.1).
 
+use crate::Part;
 use crate::prelude::*;
 use uet_control::{PostReceive, SetIndices};
+
+/// The opcode and header of a send.
+const SENT: Axis<(Opcode, Form)> = axis("opcode").needing(&[
+    ("send", (Opcode::UET_SEND, Form::Std), &[]),
+    ("send-medium", (Opcode::UET_SEND, Form::Medium), &[]),
+    ("send-small", (Opcode::UET_SEND, Form::Small), &[]),
+    ("tagged", (Opcode::UET_TAGGED_SEND, Form::Std), &[TSEND]),
+    ("tagged-medium", (Opcode::UET_TAGGED_SEND, Form::Medium), &[TSEND]),
+]);
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -136,14 +146,17 @@ pub(super) const RULES: &[Rule] = &[
     rule("addressing/index-range", "Sends reach the first and the last index of a range and none outside it")
         .checks(&[SES_ADDR_003, SES_ADDR_006])
         .needs(&[SEND, RECEIVE, INDICES])
+        .over(&[&SENT, &MODE, &START])
         .run(index_range),
     rule("addressing/disabled", "A disabled index refuses sends despite a posted receive until enabled")
         .checks(&[SES_IDX_001, SES_GTD_001])
         .needs(&[SEND, RECEIVE, INDICES])
+        .over(&[&SENT, &MODE, &START])
         .run(disabled),
     rule("addressing/disabled-no-receive", "A disabled index without a receive refuses a send as disabled")
         .checks(&[SES_IDX_001])
         .needs(&[SEND, RECEIVE, INDICES])
+        .over(&[&SENT, &MODE, &START])
         .run(disabled_no_receive),
     rule("addressing/no-buffers", "On ROD, an index out of buffers is DISABLED_GEN until a new generation")
         .checks(&[SES_IDX_002])
@@ -284,18 +297,39 @@ fn send_to(index: u16, id: u16) -> Message {
     Message { index, ..Message::send(&bytes(20)).named(id) }
 }
 
+/// Returns a send of this instance to one of these indices.
+fn sent_to(t: &Test<'_>, index: u16, id: u16) -> Result<Part, Stop> {
+    let (opcode, form) = t.value(&SENT);
+    let message = Message { index, ..Message::new(opcode).selector(0x70).data(&bytes(20)).named(id) };
+    Ok(match form {
+        Form::Std => message.whole()?,
+        Form::Medium => message.medium()?,
+        Form::Small => message.small()?,
+    })
+}
+
+/// Returns a receive for a send of this instance to one of these indices.
+fn receive_at(t: &Test<'_>, index: u16) -> PostReceive {
+    let (opcode, _) = t.value(&SENT);
+    let receive = if opcode == Opcode::UET_TAGGED_SEND { tagged_room(64, 0x70) } else { room(64) };
+    PostReceive { index, ..receive }
+}
+
 fn index_range(t: &mut Test<'_>) -> Outcome {
     t.call(indices(64))?;
     let mut session = t.session();
 
     for (id, index) in [(1, 300), (2, 363)] {
-        let posted = t.posted(PostReceive { index, ..room(64) })?;
-        let psn = session.ask(t, &send_to(index, id).whole()?)?;
+        let receive = receive_at(t, index);
+        let posted = t.posted(receive)?;
+        let part = sent_to(t, index, id)?;
+        let psn = session.ask(t, &part)?;
         session.accepted(t, SES_ADDR_003, psn)?;
         t.expect_received(SES_ADDR_003, &posted, &bytes(20))?;
     }
     for (id, index) in [(3, 299), (4, 364)] {
-        let psn = session.ask(t, &send_to(index, id).whole()?)?;
+        let part = sent_to(t, index, id)?;
+        let psn = session.ask(t, &part)?;
         session.refused_as(t, SES_ADDR_006, psn, &[ReturnCode::BAD_INDEX])?;
     }
     Ok(())
@@ -303,25 +337,28 @@ fn index_range(t: &mut Test<'_>) -> Outcome {
 
 fn disabled(t: &mut Test<'_>) -> Outcome {
     t.call(SetIndices { disabled: Some(true), ..indices(1) })?;
-    let posted = t.posted(PostReceive { index: 300, ..room(64) })?;
+    let receive = receive_at(t, 300);
+    let posted = t.posted(receive)?;
+    let (refused, accepted) = (sent_to(t, 300, 1)?, sent_to(t, 300, 2)?);
     let mut session = t.session();
 
-    let psn = session.ask(t, &send_to(300, 1).whole()?)?;
+    let psn = session.ask(t, &refused)?;
     let answer =
         session.refused_as(t, SES_IDX_001, psn, &[ReturnCode::DISABLED, ReturnCode::DISABLED_GEN])?;
     t.check(SES_GTD_001, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
     t.expect_waiting(SES_IDX_001, &posted)?;
     t.call(SetIndices { disabled: Some(false), ..indices(1) })?;
-    let psn = session.ask(t, &send_to(300, 2).whole()?)?;
+    let psn = session.ask(t, &accepted)?;
     session.accepted(t, SES_IDX_001, psn)?;
     t.expect_received(SES_IDX_001, &posted, &bytes(20)).map(drop)
 }
 
 fn disabled_no_receive(t: &mut Test<'_>) -> Outcome {
     t.call(SetIndices { disabled: Some(true), ..indices(1) })?;
+    let part = sent_to(t, 300, 1)?;
     let mut session = t.session();
 
-    let psn = session.ask(t, &send_to(300, 1).whole()?)?;
+    let psn = session.ask(t, &part)?;
     session.refused_as(t, SES_IDX_001, psn, &[ReturnCode::DISABLED, ReturnCode::DISABLED_GEN]).map(drop)
 }
 

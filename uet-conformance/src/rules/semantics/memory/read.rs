@@ -1,6 +1,7 @@
 //! Reads of the memory of a target: the data, its headers and its path (sections 3.4.4.2 and 3.5.12.1).
 
 use crate::prelude::*;
+use crate::rules::steps::HEADER;
 use crate::{Answer, Data, RequestSession, assemble};
 
 /// Begins a rule with the usual needs and axes of this file.
@@ -41,8 +42,9 @@ pub(super) const RULES: &[Rule] = &[
     rule("read/zero-length", "A read of zero bytes is acknowledged as OK")
         .checks(&[SES_CUT_004])
         .run(zero_length),
-    rule("read/concurrent", "Data of two concurrent reads states the message_id of its own read")
-        .checks(&[SES_READ_005])
+    rule("read/concurrent", "Data of two concurrent reads states the message_id or PSN of its own read")
+        .checks(&[SES_READ_005, SES_READ_006])
+        .over(&[&HEADER, &MODE, &START])
         .run(concurrent),
     rule("read/last-byte", "A read may include the last byte of its region")
         .checks(&[SES_READ_001])
@@ -226,12 +228,18 @@ fn concurrent(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(1024)?;
     let mut session = t.session();
     let (one, two) = (Message::read(&region, 0, 200), Message::read(&region, 512, 200).named(2));
-    session.ask_all(t, &[one.whole()?, two.whole()?])?;
-    let pieces = session.data(t, SES_READ_005, 400)?;
-    for (id, offset) in [(1, 0), (2, 512)] {
-        let named = |piece: &&Data| piece.long().is_some_and(|header| header.read_request_message_id() == id);
+    let medium = t.value(&HEADER);
+    let requirement = if medium { SES_READ_006 } else { SES_READ_005 };
+    let parts = if medium { [one.medium()?, two.medium()?] } else { [one.whole()?, two.whole()?] };
+    let psns = session.ask_all(t, &parts)?;
+    let pieces = session.data(t, requirement, 400)?;
+    for (id, psn, offset) in [(1, psns[0], 0), (2, psns[1], 512)] {
+        let named = |piece: &&Data| match medium {
+            true => piece.short().is_some_and(|header| header.original_request_psn() == psn),
+            false => piece.long().is_some_and(|header| header.read_request_message_id() == id),
+        };
         let own: Vec<Data> = pieces.iter().filter(named).cloned().collect();
-        check_data(t, SES_READ_005, &own, &memory, offset, 200);
+        check_data(t, requirement, &own, &memory, offset, 200);
     }
     Ok(())
 }

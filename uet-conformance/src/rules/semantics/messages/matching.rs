@@ -3,6 +3,7 @@
 use crate::RequestSession;
 use crate::prelude::*;
 use crate::receives::PostedReceive;
+use crate::rules::steps::HEADER;
 use uet_control::PostReceive;
 
 /// The initiator that the receive names.
@@ -47,7 +48,7 @@ pub(super) const RULES: &[Rule] = &[rule(
 )
 .checks(&[SES_MATCH_001, SES_MATCH_002, SES_ADDR_001, SES_ADDR_002])
 .needs(&[TSEND, RECEIVE])
-.over(&[&INITIATOR, &IGNORE, &DIFFERENCE, &POSTED, &MODE])
+.over(&[&INITIATOR, &IGNORE, &DIFFERENCE, &POSTED, &HEADER, &MODE])
 .run(|t| {
     let receive = PostReceive {
         tag: Some(Hex64(BITS)),
@@ -127,7 +128,8 @@ fn send_one(
     message: &Message,
     may_be_refused: bool,
 ) -> Outcome {
-    let psn = session.ask(t, &message.whole()?)?;
+    let part = if t.value(&HEADER) { message.medium()? } else { message.whole()? };
+    let psn = session.ask(t, &part)?;
     match session.answer(t, psn)?.code() {
         ReturnCode::NO_MATCH if !may_be_refused => skip("the device keeps no unexpected sends"),
         _ => Ok(()),

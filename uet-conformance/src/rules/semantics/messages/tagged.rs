@@ -1,9 +1,10 @@
 //! Tagged sends: match bits, ignore masks and initiators select the receive (sections 3.4.1, 3.4.3.3).
 
 use super::steps::require_kept;
-use crate::RequestSession;
 use crate::prelude::*;
 use crate::receives::PostedReceive;
+use crate::rules::steps::HEADER;
+use crate::{Part, RequestSession};
 use uet_control::PostReceive;
 use uet_wire::registry::List;
 
@@ -117,10 +118,12 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tagged/unexpected", "An unexpected tagged send gets list OVERFLOW and fills a later receive")
         .checks(&[SES_MATCH_003, SES_GTD_002, SES_MATCH_001])
+        .over(&[&HEADER, &MODE, &START])
         .run(|t| {
             t.open_index()?;
+            let part = in_header(t, &Message::tagged(0x70, &bytes(40)))?;
             let mut session = t.session();
-            let psn = session.ask(t, &Message::tagged(0x70, &bytes(40)).whole()?)?;
+            let psn = session.ask(t, &part)?;
             let answer = session.answer(t, psn)?;
             require_kept(&answer)?;
             let list = answer.response.map(|response| response.head().list());
@@ -173,11 +176,13 @@ pub(super) const RULES: &[Rule] = &[
     rule("tagged/no-match", "A tagged send without a match and without room for it gets NO_MATCH")
         .checks(&[SES_MATCH_004, SES_GTD_001, SES_ERR_001])
         .needs(&[TSEND, RECEIVE, PARAMETERS])
+        .over(&[&HEADER, &MODE, &START])
         .run(|t| {
             t.configure("max_unexpected", 0)?;
             let posted = t.posted(tagged_room(64, 0x71))?;
+            let part = in_header(t, &Message::tagged(0x70, &bytes(20)))?;
             let mut session = t.session();
-            let psn = session.ask(t, &Message::tagged(0x70, &bytes(20)).whole()?)?;
+            let psn = session.ask(t, &part)?;
             let answer = session.refused_as(t, SES_MATCH_004, psn, &[ReturnCode::NO_MATCH])?;
             t.check(SES_GTD_001, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
             t.check(SES_ERR_001, "modified_length", 0, answer.length(0));
@@ -217,6 +222,11 @@ pub(super) const RULES: &[Rule] = &[
 
 fn bytes(length: usize) -> Vec<u8> {
     pattern(6).take(length).collect()
+}
+
+/// Returns the only packet of a message with the header of this instance.
+fn in_header(t: &Test<'_>, message: &Message) -> Result<Part, Stop> {
+    Ok(if t.value(&HEADER) { message.medium()? } else { message.whole()? })
 }
 
 /// Sends a message of one packet. Skips the rule if the device keeps no unexpected sends.

@@ -1,7 +1,7 @@
 //! Unexpected sends: the device keeps a send that finds no receive until one is posted (sections 3.4.1,
 //! 3.4.3.3).
 
-use super::steps::require_kept;
+use super::steps::{FORM, in_form, require_kept};
 use crate::prelude::*;
 use crate::rules::steps::HEADER;
 use crate::{Answer, Part, RequestSession};
@@ -36,11 +36,13 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 pub(super) const RULES: &[Rule] = &[
     rule("send/unexpected", "An unexpected send gets list OVERFLOW and fills a receive posted later")
         .checks(&[SES_MATCH_003, SES_GTD_002, SES_MATCH_006])
+        .over(&[&FORM, &MODE, &START])
         .run(|t| {
             t.open_index()?;
             let data = bytes(50);
+            let part = in_form(t.value(&FORM), &Message::send(&data))?;
             let mut session = t.session();
-            let answers = send_unexpected(t, &mut session, &[Message::send(&data).whole()?])?;
+            let answers = send_unexpected(t, &mut session, &[part])?;
             let list = answers[0].1.response.map(|response| response.head().list());
             t.check(SES_MATCH_003, "the list", Some(List::UET_OVERFLOW), list);
             t.check(SES_GTD_002, "req of the ACK", AckRequest::REQ_CLEAR, answers[0].1.request);
@@ -80,11 +82,13 @@ pub(super) const RULES: &[Rule] = &[
     rule("send/no-room", "An unexpected send gets NO_MATCH if the device has no room for it")
         .checks(&[SES_MATCH_004, SES_GTD_001])
         .needs(&[SEND, RECEIVE, PARAMETERS])
+        .over(&[&FORM, &MODE, &START])
         .run(|t| {
             t.configure("max_unexpected", 0)?;
             t.open_index()?;
+            let part = in_form(t.value(&FORM), &Message::send(&bytes(20)))?;
             let mut session = t.session();
-            let psn = session.ask(t, &Message::send(&bytes(20)).whole()?)?;
+            let psn = session.ask(t, &part)?;
             let answer = session.refused_as(t, SES_MATCH_004, psn, &[ReturnCode::NO_MATCH])?;
             t.check(SES_GTD_001, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
             Ok(())
