@@ -222,7 +222,11 @@ impl Ses {
     fn part(&self, rx: &RxRequest, request: &SesRequest) -> Result<u32, Refusal> {
         let wrong = Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
         let carried = u32::try_from(rx.payload.len()).unwrap_or(u32::MAX);
-        if request.opcode() == Opcode::UET_READ && !request.gives_up() {
+        // A read that its initiator ends asks for nothing, whatever lengths it states.
+        if request.opcode() == Opcode::UET_READ && request.gives_up() {
+            return Ok(request.stated.unwrap_or(request.total).min(self.mtu));
+        }
+        if request.opcode() == Opcode::UET_READ {
             let wanted = match request.stated {
                 Some(stated) => stated,
                 None if request.is_whole() => request.total,

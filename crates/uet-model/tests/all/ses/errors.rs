@@ -224,6 +224,9 @@ fn unknown_and_wrong_requests_are_refused() {
     assert_eq!(target.std(header(Opcode::UET_DEFERRABLE_RTR), Bytes::new()), ReturnCode::NO_MATCH);
     let given_up = || write().head(|head| head.ie(true)).request_length(8);
     assert_eq!(target.std(given_up(), data(8)), ReturnCode::INITIATOR_ERR);
+    let given_up = read().message_id(99).head(|head| head.som(false).ie(true));
+    let given_up = given_up.payload_length(4096).message_offset(0).request_length(8192);
+    assert_eq!(target.std(given_up, Bytes::new()), ReturnCode::INITIATOR_ERR, "it asks for nothing");
     assert!(target.is_untouched());
 }
 
