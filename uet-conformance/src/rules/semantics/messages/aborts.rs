@@ -3,6 +3,7 @@
 use super::steps::*;
 use crate::prelude::*;
 use crate::{Part, RequestSession};
+use uet_wire::ses::Ses;
 
 const ANY_FORM: Axis<MessageForm> = axis("form").needing(&[
     WRITE_FORM,
@@ -14,6 +15,10 @@ const ANY_FORM: Axis<MessageForm> = axis("form").needing(&[
     SHORT_FORMS[0],
     SHORT_FORMS[1],
 ]);
+
+/// Forms that allow several packets, with or without a payload.
+const SEGMENTED_FORM: Axis<MessageForm> =
+    axis("form").needing(&[WRITE_FORM, SEND_FORM, TAGGED_FORM, ("read", MessageForm::Read, &[READ])]);
 
 /// The address field with an unknown value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +47,10 @@ pub(super) const RULES: &[Rule] = &[
         .over(&[&ANY_FORM, &ABORTING, &MODE])
         .run(|t| {
             let (form, aborting, mtu) = (t.value(&ANY_FORM), t.value(&ABORTING), t.mtu());
-            let long = matches!(form, MessageForm::Write | MessageForm::Send | MessageForm::Tagged);
+            let long = matches!(
+                form,
+                MessageForm::Write | MessageForm::Send | MessageForm::Tagged | MessageForm::Read
+            );
             let Some(aborting) = aborting.filter(|_| long) else {
                 require(aborting.is_none(), "the message has one packet")?;
                 let destination = destination(t, form, 40)?;
@@ -61,6 +69,9 @@ pub(super) const RULES: &[Rule] = &[
             }
             let psn = session.ask(t, &with_ie(parts[aborting].clone())?)?;
             session.refused_as(t, SES_ERR_006, psn, &[ReturnCode::INITIATOR_ERR])?;
+            if form == MessageForm::Read {
+                expect_no_data(t, &session, aborting * mtu)?;
+            }
             expect_untouched(t, &destination, aborting * mtu)
         }),
     rule("message-end/id-reuse", "The id of a message that ended with ie = 1 can name a new message")
@@ -128,9 +139,9 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("message-end/refused", "All packets of a message to an unknown destination get the same error")
         .checks(&[SES_ERR_004, SES_GTD_001, SES_RESP_003])
-        .over(&[&LONG_FORM, &UNKNOWN, &ORDER])
+        .over(&[&SEGMENTED_FORM, &UNKNOWN, &ORDER])
         .run(|t| {
-            let (form, mtu) = (t.value(&LONG_FORM), t.mtu());
+            let (form, mtu) = (t.value(&SEGMENTED_FORM), t.mtu());
             let destination = destination(t, form, 3 * mtu)?;
             let whole = message(t, form, &destination, 2 * mtu + 7)?.named(0x7b3d);
             let whole = match t.value(&UNKNOWN) {
@@ -194,6 +205,17 @@ fn expect_taken(t: &mut Test<'_>, first: &Destination, next: &Destination, data:
         }
         _ => Ok(()),
     }
+}
+
+/// Expects no data of a read from this byte on.
+fn expect_no_data(t: &mut Test<'_>, session: &RequestSession, from: usize) -> Outcome {
+    let pdc = session.pdc.clone();
+    t.expect_none(SES_ERR_005, "no data of the aborted part", t.soon(), |seen| match seen.uet().ses {
+        Some(Ses::ResponseData(header)) if header.message_offset() as usize >= from => {
+            seen.is_for(&pdc).then_some(())
+        }
+        _ => None,
+    })
 }
 
 /// Expects the destination to be unchanged from this byte on.
