@@ -35,19 +35,21 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 
 pub(super) const RULES: &[Rule] = &[
     rule("deferrable/expected", "A deferrable send fills a posted buffer at once")
-        .checks(&[SES_MATCH_006, SES_DONE_002])
+        .checks(&[SES_MATCH_006, SES_DONE_002, SES_CUT_005])
         .needs(&[SEND, RECEIVE])
         .run(|t| {
             let data = bytes(100);
             let posted = t.posted(room(128))?;
             let mut session = t.session();
-            let psn = session.ask(t, &deferrable(77, &data).whole()?)?;
+            let message = Message { header_data: Some(0x0bee), ..deferrable(77, &data) };
+            let psn = session.ask(t, &message.whole()?)?;
             // A device that defers nothing may take it as a send.
             if !t.claims("deferrable_send") && !session.answer(t, psn)?.is_ok() {
                 return t.declines("the device takes no deferrable send");
             }
             session.accepted(t, SES_DONE_002, psn)?;
-            t.expect_received(SES_MATCH_006, &posted, &data)?;
+            let completion = t.expect_received(SES_MATCH_006, &posted, &data)?;
+            t.check(SES_CUT_005, "header data", Some(Hex64(0x0bee)), completion.header_data);
             Ok(())
         }),
     rule("deferrable/deferral", "A deferrable send without a buffer gets OK with modified_length 0")
@@ -66,7 +68,11 @@ pub(super) const RULES: &[Rule] = &[
             t.open_index()?;
             expect_deferral(t, &mut session, &deferrable(77, &bytes(100)).whole()?)?;
             let posted = t.posted(room(128))?;
-            acknowledge_rtr(t, 77)?;
+            let (seen, _) = expect_rtr(t, 77)?;
+            let named = seen.request().and_then(|request| request.dpdcid());
+            let own = named != Some(session.pdc.local);
+            t.holds(SES_DEFER_003, "DEFERRABLE_RTR is on a context of the target", own, seen.uet());
+            acknowledge(t, &seen)?;
             t.expect_waiting(SES_DEFER_003, &posted)
         }),
     rule("deferrable/second-attempt", "The second attempt with both tokens fills the buffer reserved for it")
@@ -229,12 +235,15 @@ fn expect_deferral(t: &mut Test<'_>, session: &mut RequestSession, part: &Part) 
 /// Expects and acknowledges the DEFERRABLE_RTR for the send with this token. Returns both tokens.
 fn acknowledge_rtr(t: &mut Test<'_>, token: u32) -> Result<(u32, u32), Stop> {
     let (seen, tokens) = expect_rtr(t, token)?;
-    let request = seen.request();
-    if let Some(request) = request.filter(|request| request.syn()) {
-        let pdc = t.accept(&seen)?;
-        t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
-    }
+    acknowledge(t, &seen)?;
     Ok(tokens)
+}
+
+/// Acknowledges a DEFERRABLE_RTR that opens a context.
+fn acknowledge(t: &mut Test<'_>, seen: &RxPacket) -> Outcome {
+    let Some(request) = seen.request().filter(|request| request.syn()) else { return Ok(()) };
+    let pdc = t.accept(seen)?;
+    t.send(&pdc, &pdc.ack(request.psn()).build()?)
 }
 
 /// Expects and acknowledges the DEFERRABLE_RTR for the send with this token. Returns the token of the target,

@@ -43,13 +43,13 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_action(peer)
         }),
     rule("deferrable/restart", "After DEFERRABLE_RTR, the device resends the message with both tokens")
-        .checks(&[SES_DEFER_004, SES_DONE_001])
+        .checks(&[SES_DEFER_004, SES_DONE_001, SES_RESP_001])
         .run(|t| {
             let peer = t.peer(0)?;
             let (posted, target, own) = deferrable_send(t, peer)?;
             let first = target.said(0)?;
             defer(t, &target, 0)?;
-            send_rtr(t, (own, 0x99))?;
+            send_answered_rtr(t, (own, 0x99))?;
             let fields = expect_restart(t, own, &target)?;
             t.holds(
                 SES_DEFER_004,
@@ -107,13 +107,13 @@ pub(super) const RULES: &[Rule] = &[
             t.ends_with(SES_DEFER_004, later, (Status::Ok, 40))?;
             t.is_open(SES_DEFER_004, first)
         }),
-    rule("deferrable/unknown-token", "The device ignores a DEFERRABLE_RTR with an unknown token")
-        .checks(&[SES_DEFER_004])
+    rule("deferrable/unknown-token", "A DEFERRABLE_RTR with an unknown token gets an answer and no message")
+        .checks(&[SES_DEFER_004, SES_RESP_001])
         .run(|t| {
             let peer = t.peer(0)?;
             let (posted, target, own) = deferrable_send(t, peer)?;
             defer(t, &target, 0)?;
-            send_rtr(t, (own ^ 0x5555_0000, 0x99))?;
+            send_answered_rtr(t, (own ^ 0x5555_0000, 0x99))?;
             t.expect_none(SES_DEFER_004, "no second attempt", t.later(), deferrable_fields)?;
             t.is_open(SES_DEFER_004, posted)?;
             send_rtr(t, (own, 0x99))?;
@@ -128,8 +128,8 @@ pub(super) const RULES: &[Rule] = &[
             let peer = t.peer(0)?;
             let (posted, target, own) = deferrable_send(t, peer)?;
             defer(t, &target, 0)?;
-            let spoofer = RequestSession::new(t.initiate_from(1)?);
-            send_rtr_on(t, spoofer, (own, 0x98))?;
+            let mut spoofer = RequestSession::new(t.initiate_from(1)?);
+            send_rtr_on(t, &mut spoofer, (own, 0x98))?;
             t.expect_none(SES_DEFER_004, "no second attempt", t.later(), deferrable_fields)?;
             t.is_open(SES_DEFER_004, posted)?;
             send_rtr(t, (own, 0x99))?;
@@ -166,16 +166,22 @@ fn deferrable_fields(seen: &RxPacket) -> Option<SesFields> {
 
 /// Sends a DEFERRABLE_RTR with these tokens, on a new context.
 fn send_rtr(t: &mut Test<'_>, tokens: (u32, u32)) -> Outcome {
-    let session = t.session();
-    send_rtr_on(t, session, tokens)
+    let mut session = t.session();
+    send_rtr_on(t, &mut session, tokens).map(drop)
+}
+
+/// Sends a DEFERRABLE_RTR with these tokens, on a new context, and expects a response to it.
+fn send_answered_rtr(t: &mut Test<'_>, tokens: (u32, u32)) -> Outcome {
+    let mut session = t.session();
+    let psn = send_rtr_on(t, &mut session, tokens)?;
+    session.expect(t, SES_RESP_001, "a response to DEFERRABLE_RTR", psn, |_| true).map(drop)
 }
 
 /// Sends a DEFERRABLE_RTR with these tokens on this context.
-fn send_rtr_on(t: &mut Test<'_>, mut session: RequestSession, tokens: (u32, u32)) -> Outcome {
+fn send_rtr_on(t: &mut Test<'_>, session: &mut RequestSession, tokens: (u32, u32)) -> Result<Psn, Stop> {
     let tokens = Some(token_order(sender_first(t), tokens));
     let ready = Message { tokens, ..Message::new(Opcode::UET_DEFERRABLE_RTR) };
-    session.ask(t, &Message { process: 0, index: 0, ..ready }.whole()?)?;
-    Ok(())
+    session.ask(t, &Message { process: 0, index: 0, ..ready }.whole()?)
 }
 
 /// Expects and acknowledges the second attempt with this token of the device.

@@ -160,7 +160,7 @@ impl PostedValues {
         let (small, short) = (form == Some(Form::Small), form.is_some_and(|form| form != Form::Std));
         let tagged = matches!(kind, PostKind::Tsend | PostKind::DeferrableTsend);
         let keyed = matches!(kind, PostKind::Write | PostKind::Read | PostKind::Atomic);
-        let sends = matches!(kind, PostKind::Send | PostKind::Tsend);
+        let tells = !matches!(kind, PostKind::Read | PostKind::Atomic);
         PostedValues {
             kind,
             relative: true,
@@ -174,7 +174,7 @@ impl PostedValues {
             // The other bits of the highest 16 are reserved, the vendor's, or make the key an optimized one.
             key: (keyed && !small).then_some(bits & 0x8000_ffff_ffff_ffff),
             tag: tagged.then_some(bits),
-            header_data: (sends && !short && optional == OptionalFields::All).then_some(bits),
+            header_data: (tells && !short && optional == OptionalFields::All).then_some(bits),
         }
     }
 

@@ -35,16 +35,18 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 
 pub(super) const RULES: &[Rule] = &[
     rule("rendezvous/reads-rest", "The target reads the rest from the place that the extension header names")
-        .checks(&[SES_RNDV_002, SES_RNDV_003])
+        .checks(&[SES_RNDV_002, SES_RNDV_003, SES_CUT_005])
         .run(|t| {
             let whole = bytes(300);
             let posted = t.posted(room(400))?;
-            send_offer(t, untagged(), &whole, 32)?;
+            let message = Message { header_data: Some(0xfeed_0000_0000_0bee), ..untagged() };
+            send_offer(t, message, &whole, 32)?;
             let target = expect_read(t, SES_RNDV_002, 1)?;
             check_place(t, &target.said(0)?, 32, 300);
             target.ack(t, 0)?;
             target.give_all(t, 1, 0, &whole[32..])?;
-            t.expect_received(SES_RNDV_003, &posted, &whole)?;
+            let completion = t.expect_received(SES_RNDV_003, &posted, &whole)?;
+            t.check(SES_CUT_005, "header data", Some(Hex64(0xfeed_0000_0000_0bee)), completion.header_data);
             Ok(())
         }),
     rule("rendezvous/completion", "The receive does not complete before the target has read the rest")
@@ -319,6 +321,10 @@ fn check_place(t: &mut Test<'_>, fields: &SesFields, eager: usize, total: usize)
         (fields.address.pid_on_fep(), fields.address.resource_index(), fields.address.ri_generation());
     let expected = (memory.process, memory.index, memory.generation);
     t.check(SES_RNDV_002, "pid_on_fep, resource_index, ri_generation", expected, address);
+    // The extension header names no job, so the process is one of the job of the send.
+    if fields.head.rel() {
+        t.check(SES_RNDV_002, "job_id", memory.job, fields.address.job_id());
+    }
     if fields.form != uet_control::Form::Small {
         t.check(SES_RNDV_002, "memory_key", Some(memory.key), fields.memory_key);
     }
