@@ -1,5 +1,6 @@
 //! Aborted, unknown and inconsistent messages at a target (section 3.4.2).
 
+use super::steps::{UNKNOWN_FORM, UNKNOWN_OPCODE, unknown_request};
 use crate::prelude::*;
 use crate::{Answer, Part};
 use uet_wire::pds;
@@ -17,7 +18,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(no_op),
     rule("errors/unknown-opcode", "An unassigned opcode gets UNSUPPORTED_OP")
         .checks(&[SES_ERR_002, SES_GTD_001, SES_ERR_001])
-        .over(&[&MODE, &CARRIER, &START])
+        .over(&[&UNKNOWN_OPCODE, &UNKNOWN_FORM, &MODE, &START])
         .run(unknown_opcode),
     rule("errors/ie-one-packet", "A write with ie gets INITIATOR_ERR and changes no memory")
         .checks(&[SES_ERR_005, SES_ERR_006])
@@ -139,10 +140,9 @@ fn no_op(t: &mut Test<'_>) -> Outcome {
 
 fn unknown_opcode(t: &mut Test<'_>) -> Outcome {
     t.open_index()?;
+    let part = unknown_request(t, &bytes(20))?;
     let mut session = t.session();
-
-    let unknown = Opcode::unassigned(t.spec()).next().unwrap_or(Opcode::EXTENDED);
-    let psn = session.ask(t, &Message::new(unknown).data(&bytes(20)).whole()?)?;
+    let psn = session.ask(t, &part)?;
     let answer = session.refused_as(t, SES_ERR_002, psn, &[ReturnCode::UNSUPPORTED_OP])?;
     t.check(SES_GTD_001, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
     t.check(SES_ERR_001, "modified_length", 0, answer.length(0));

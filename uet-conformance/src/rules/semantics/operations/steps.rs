@@ -1,5 +1,6 @@
 //! Steps that the rules on operations share.
 
+use crate::Part;
 use crate::prelude::*;
 use crate::serve::SesFields;
 
@@ -10,6 +11,27 @@ pub(super) const OPERATION: Axis<PostKind> = axis("operation").needing(&[
     ("send", PostKind::Send, &[SEND]),
     ("tagged", PostKind::Tsend, &[TSEND]),
 ]);
+
+/// The position of an opcode among the unassigned ones, in percent.
+pub(super) const UNKNOWN_OPCODE: Axis<usize> =
+    axis("opcode").values(&[("first", 0), ("middle", 50), ("last", 100)]);
+
+/// The header of a request with an unassigned opcode.
+pub(super) const UNKNOWN_FORM: Axis<Form> =
+    axis("header").values(&[("std", Form::Std), ("medium", Form::Medium), ("small", Form::Small)]);
+
+/// Returns a request with the unassigned opcode and the header of this instance.
+pub(super) fn unknown_request(t: &Test<'_>, data: &[u8]) -> Result<Part, Stop> {
+    let unassigned: Vec<Opcode> = Opcode::unassigned(t.spec()).collect();
+    let place = t.value(&UNKNOWN_OPCODE) * unassigned.len().saturating_sub(1) / 100;
+    let opcode = unassigned.get(place).copied().unwrap_or(Opcode::EXTENDED);
+    let message = Message::new(opcode).data(data);
+    Ok(match t.value(&UNKNOWN_FORM) {
+        Form::Std => message.whole()?,
+        Form::Medium => message.medium()?,
+        Form::Small => message.small()?,
+    })
+}
 
 /// Posts an operation and receives its `packets` packets.
 pub(super) fn begin(
