@@ -3,7 +3,10 @@
 use super::steps::pds_length;
 use crate::prelude::*;
 use crate::receives::PostedReceive;
-use crate::rules::steps::{expect_rudi_response, idempotent_region, message_in_flight};
+use crate::rules::steps::{
+    build_rudi_response, datagram_of, expect_rudi_response, idempotent_region, message_in_flight,
+    post_idempotent, reverse_path, rudi_request,
+};
 use crate::{Part, RequestSession, rudi};
 use uet_wire::layout::Kind;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
@@ -159,6 +162,61 @@ pub(super) const RULES: &[Rule] = &[
                 let ended = t.ends_with(ROB_RSVD_001, posted, (Status::Ok, 40))?;
                 let data = ended.and_then(|completion| completion.data).map_or(Vec::new(), |data| data.0);
                 t.same_bytes(ROB_RSVD_001, "the data of the completion", &[n as u8; 40], &data);
+                n += 1;
+            }
+            Ok(())
+        }),
+    rule("robustness/reserved-bits-ack", "An ACK with reserved bits set completes an operation")
+        .checks(&[ROB_RSVD_001])
+        .over(&[&MODE, &CARRIER, &START])
+        .run(|t| {
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
+            let written = t.post(post(PostKind::Write, peer, 40))?;
+            target.collect(t, 2)?;
+            // The lowest flag, and the flags of a congestion state. Some sources use the highest flag.
+            let mut bytes = target.acking(1).build()?.to_bytes();
+            bytes[1] |= 1;
+            if bytes[0] >> 3 == PdsType::ACK_CC.code() {
+                bytes[12] |= 0x0f;
+            }
+            t.send_wire(&target.pdc.raw(&bytes))?;
+            t.ends(ROB_RSVD_001, written, Status::Ok)
+        }),
+    rule("robustness/reserved-bits-rudi-response", "A RUDI response with reserved bits completes a request")
+        .checks(&[ROB_RSVD_001])
+        .needs(&[RUDI, WRITE])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let (mut count, mut n) = (1, 0);
+            while n < count {
+                let written = t.post(post_idempotent(PostKind::Write, peer, 64))?;
+                let within = t.later();
+                let new = |seen: &RxPacket| rudi_request(seen).filter(|request| !request.retx());
+                let (seen, header) = t.need("a RUDI request", within, new)?;
+                let reverse = reverse_path(t, &seen);
+                let response = build_rudi_response(&seen, header.pkt_id(), ReturnCode::OK)?;
+                let bytes = with_reserved_bits(&response);
+                count = bytes.len();
+                t.send_wire(&reverse.raw(&bytes[n]))?;
+                t.ends(ROB_RSVD_001, written, Status::Ok)?;
+                n += 1;
+            }
+            Ok(())
+        }),
+    rule("robustness/reserved-bits-datagram", "A datagram with reserved bits set fills a buffer")
+        .checks(&[ROB_RSVD_001])
+        .needs(&[UUD, DATAGRAM, RECEIVE])
+        .run(|t| {
+            let pdc = t.initiate();
+            let (mut count, mut n) = (1, 0);
+            while n < count {
+                let posted = t.posted(room(64))?;
+                let part = datagram_of(&[n as u8; 20]).whole()?;
+                let clean = t.datagram(&pdc.request(0).ses(part.ses, &part.payload))?;
+                let bytes = with_reserved_bits(&clean);
+                count = bytes.len();
+                t.send_wire(&pdc.raw(&bytes[n]))?;
+                t.expect_received(ROB_RSVD_001, &posted, &[n as u8; 20])?;
                 n += 1;
             }
             Ok(())
