@@ -22,6 +22,10 @@ const SENDING: Axis<PostKind> = axis("operation").needing(&[
     ("write", PostKind::Write, &[WRITE]),
 ]);
 
+/// An operation that a receive matches.
+const MATCHED: Axis<PostKind> =
+    axis("operation").needing(&[("send", PostKind::Send, &[SEND]), ("tagged", PostKind::Tsend, &[TSEND])]);
+
 /// The number of packets of the message.
 const PACKETS: Axis<u32> = axis("packets").values(&[("one", 1), ("three", 3)]);
 
@@ -112,22 +116,24 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("completions/truncated", "A send completes with the smaller modified_length of its response")
         .checks(&[SES_RESP_004])
-        .needs(&[SEND])
-        .over(&[&LIST, &MODE, &START])
+        .over(&[&MATCHED, &PACKETS, &LIST, &MODE, &START])
         .run(|t| {
-            let (mut posted, mut target) = begin(t, PostKind::Send, 100, 1)?;
+            let (kind, packets) = (t.value(&MATCHED), t.value(&PACKETS));
+            let length = (packets as usize - 1) * t.mtu() + 100;
+            let (mut posted, mut target) = begin(t, kind, length, packets)?;
             let list = t.value(&LIST);
             // The sources leave open what 0 bytes on the overflow list mean.
             let lengths: &[u32] = if list == List::UET_OVERFLOW { &[60, 1] } else { &[60, 0] };
             for (n, accepted) in (0..).zip(lengths.iter().copied()) {
+                let last = (n + 1) * packets - 1;
                 if n > 0 {
                     let peer = t.peer(0)?;
-                    posted = t.post(post(PostKind::Send, peer, 100))?;
-                    target.collect(t, n + 1)?;
+                    posted = t.post(post(kind, peer, length))?;
+                    target.collect(t, last + 1)?;
                 }
-                let response = target.response(n, ReturnCode::OK, accepted)?;
+                let response = target.response(last, ReturnCode::OK, accepted)?;
                 let response = response.edit().head(|head| head.list(list)).done()?;
-                target.answer(t, target.naming(n, n).guaranteed(response))?;
+                target.answer(t, target.naming(last, last).guaranteed(response))?;
                 let within = t.soon();
                 let ended = t.completion(posted, within)?;
                 // Open: how a source reports a truncated send. A source that fails it reports no length.
