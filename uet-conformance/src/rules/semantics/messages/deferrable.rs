@@ -28,6 +28,8 @@ const GONE_CODE: Axis<ReturnCode> = axis("code").values(&[
     ("initiator-error", ReturnCode::INITIATOR_ERR),
 ]);
 
+const LENGTH: Axis<usize> = axis("length").values(&[("100", 100), ("0", 0)]);
+
 /// Begins a rule with the usual axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).over(&[&MODE, &START])
@@ -37,8 +39,9 @@ pub(super) const RULES: &[Rule] = &[
     rule("deferrable/expected", "A deferrable send fills a posted buffer at once")
         .checks(&[SES_MATCH_006, SES_DONE_002, SES_CUT_005])
         .needs(&[SEND, RECEIVE])
+        .over(&[&LENGTH, &MODE, &START])
         .run(|t| {
-            let data = bytes(100);
+            let data = bytes(t.value(&LENGTH));
             let posted = t.posted(room(128))?;
             let mut session = t.session();
             let message = Message { header_data: Some(0x0bee), ..deferrable(77, &data) };

@@ -25,6 +25,8 @@ const TAGGED: Axis<bool> =
 /// The number of messages whose rest the device reads later.
 const WAITING: Axis<u32> = axis("waiting").values(&[("1", 1), ("3", 3)]);
 
+const LENGTH: Axis<usize> = axis("length").values(&[("300", 300), ("0", 0)]);
+
 /// The offset of the rest in the memory that the suite offers.
 const REST_OFFSET: u64 = 0x4000;
 
@@ -77,10 +79,11 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("rendezvous/all-eager", "A rendezvous send with only eager data completes without a read")
         .checks(&[SES_RNDV_001, SES_RNDV_003])
+        .over(&[&LENGTH, &MODE, &START])
         .run(|t| {
-            let whole = bytes(300);
+            let whole = bytes(t.value(&LENGTH));
             let posted = t.posted(room(300))?;
-            send_offer(t, untagged(), &whole, 300)?;
+            send_offer(t, untagged(), &whole, whole.len())?;
             t.expect_received(SES_RNDV_003, &posted, &whole)?;
             t.expect_none(SES_RNDV_001, "no read", t.soon(), |seen| {
                 crate::serve::said(&seen.uet()).filter(|fields| fields.opcode() == Opcode::UET_READ)
