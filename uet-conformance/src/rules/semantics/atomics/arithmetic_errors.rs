@@ -31,7 +31,12 @@ enum RefusalReason {
     Operation,
     Datatype,
     PartialElement,
+    /// The packet is the first of several.
     SeveralPackets,
+    /// The packet is neither the first nor the last one.
+    MiddlePacket,
+    /// The packet is the last of several.
+    LastPacket,
     InitiatorError,
     BeyondRegion,
     WrapsAround,
@@ -42,6 +47,8 @@ const REASON: Axis<RefusalReason> = axis("reason").values(&[
     ("datatype", RefusalReason::Datatype),
     ("partial-element", RefusalReason::PartialElement),
     ("several-packets", RefusalReason::SeveralPackets),
+    ("middle-packet", RefusalReason::MiddlePacket),
+    ("last-packet", RefusalReason::LastPacket),
     ("ie", RefusalReason::InitiatorError),
     ("beyond-the-region", RefusalReason::BeyondRegion),
     ("wraps-at-2-64", RefusalReason::WrapsAround),
@@ -192,7 +199,7 @@ fn invalid_atomic(
         RefusalReason::PartialElement => {
             (atomic(Op::SUM, Type::UINT64, at, 12)?, SES_AMO_004, &[ReturnCode::AMO_UNSUPPORTED_SIZE])
         }
-        RefusalReason::SeveralPackets => {
+        RefusalReason::SeveralPackets | RefusalReason::MiddlePacket | RefusalReason::LastPacket => {
             (atomic(Op::SUM, Type::UINT64, at, 8)?, SES_AMO_006, &[ReturnCode::OP_VIOLATION])
         }
         RefusalReason::InitiatorError => {
@@ -210,11 +217,20 @@ fn refused(t: &mut Test<'_>) -> Outcome {
     let opcode = if fetching { Opcode::UET_FETCHING_ATOMIC } else { Opcode::UET_ATOMIC };
     let message = message.opcode(opcode);
     // Only a standard header has these flags.
-    let only_std = matches!(reason, RefusalReason::SeveralPackets | RefusalReason::InitiatorError);
+    let ends = match reason {
+        RefusalReason::SeveralPackets => Some((true, false)),
+        RefusalReason::MiddlePacket => Some((false, false)),
+        RefusalReason::LastPacket => Some((false, true)),
+        _ => None,
+    };
+    let only_std = ends.is_some() || reason == RefusalReason::InitiatorError;
     let part = if t.value(&HEADER) && !only_std { message.medium()? } else { message.whole()? };
-    let part = match reason {
-        RefusalReason::SeveralPackets => part.edit(|std| std.head(|head| head.eom(false)))?,
-        RefusalReason::InitiatorError => part.edit(|std| std.head(|head| head.ie(true)))?,
+    let part = match (ends, reason) {
+        (Some((som, eom)), _) => part.edit(|std| {
+            let std = std.head(|head| head.som(som).eom(eom));
+            if som { std } else { std.payload_length(8).message_offset(0) }
+        })?,
+        (None, RefusalReason::InitiatorError) => part.edit(|std| std.head(|head| head.ie(true)))?,
         _ => part,
     };
     let mut session = t.session();

@@ -1,6 +1,7 @@
 //! Atomic operations at a target (section 3.4.2). `arithmetic`, `arithmetic_swap` and `arithmetic_errors`
 //! test every operation and datatype. `atomic` tests single operations by example, `length` tests oversized
-//! atomics, and `compare_swap` tests comparisons and their operands.
+//! atomics, `compare_swap` tests comparisons and their operands, and `tagged` tests duplicates of tagged
+//! atomics.
 
 mod arithmetic;
 mod arithmetic_errors;
@@ -9,6 +10,7 @@ mod atomic;
 mod compare_swap;
 mod length;
 mod steps;
+mod tagged;
 
 use crate::Rule;
 
@@ -19,4 +21,5 @@ pub(in crate::rules) const RULES: &[&[Rule]] = &[
     atomic::RULES,
     length::RULES,
     compare_swap::RULES,
+    tagged::RULES,
 ];
