@@ -45,6 +45,12 @@ const END: Axis<RudiEnd> = axis("end").values(&[
     ("timed-out", RudiEnd::TimedOut),
 ]);
 
+/// The packet of three that is refused, by index.
+const REFUSED: Axis<usize> = axis("refused").values(&[("first", 0), ("middle", 1), ("last", 2)]);
+
+/// True if the responses arrive in reverse order.
+const REVERSED: Axis<bool> = axis("responses").values(&[("in-order", false), ("reversed", true)]);
+
 /// Begins a rule with the usual need of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).needs(&[RUDI])
@@ -156,6 +162,54 @@ pub(super) const RULES: &[Rule] = &[
             respond(t, &first, header.pkt_id(), ReturnCode::OK)?;
             t.ends(PDS_RUDI_002, one, Status::Ok)
         }),
+    rule(
+        "source-rudi/one-packet-refused",
+        "One refused packet of a RUDI message completes it with its error",
+    )
+    .checks(&[SES_ERR_003])
+    .over(&[&REFUSED])
+    .run(|t| {
+        let peer = t.peer(0)?;
+        let written = t.post(post_idempotent(PostKind::Write, peer, 3 * t.mtu()))?;
+        for (n, (seen, pkt_id)) in three_requests(t)?.iter().enumerate() {
+            let refused = n == t.value(&REFUSED);
+            let code = if refused { ReturnCode::BAD_MKEY } else { ReturnCode::OK };
+            respond(t, seen, *pkt_id, code)?;
+        }
+        t.ends_refused(SES_ERR_003, written, ReturnCode::BAD_MKEY)
+    }),
+    rule("source-rudi/long-read", "A RUDI read places the data of each response at its offset")
+        .checks(&[SES_READ_001, SES_DONE_001])
+        .needs(&[RUDI, READ])
+        .over(&[&REVERSED])
+        .run(|t| {
+            let (mtu, length) = (t.mtu(), 2 * t.mtu() + 100);
+            t.requests_all(PostKind::Read, length)?;
+            let peer = t.peer(0)?;
+            let read = post_idempotent(PostKind::Read, peer, length);
+            let read = t.post(Post { want_data: true, form: Some(Form::Std), ..read })?;
+            let mut requests = three_requests(t)?;
+            if t.value(&REVERSED) {
+                requests.reverse();
+            }
+            let whole: Vec<u8> = pattern(19).take(length).collect();
+            for (seen, pkt_id) in &requests {
+                let Some(said) = crate::serve::said(&seen.uet()) else {
+                    return Err(Stop::Inconclusive("a RUDI request without a SES header".into()));
+                };
+                let start = said.start();
+                let piece = whole.get(start..(start + mtu).min(length)).unwrap_or_default();
+                let ses = crate::serve::data_header(&said, Psn(*pkt_id), piece.len(), length, start)?;
+                let head = Rudi::response(*pkt_id).done()?;
+                let packet = UetBuf { ses: Some(ses), payload: piece.to_vec(), ..UetBuf::new(head) };
+                let reverse = reverse_path(t, seen);
+                t.send(&reverse, &packet.consistent())?;
+            }
+            let ended = t.ends_with(SES_DONE_001, read, (Status::Ok, length as u64))?;
+            let data = ended.and_then(|completion| completion.data).map_or(Vec::new(), |data| data.0);
+            t.same_bytes(SES_READ_001, "the data of the completion", &whole, &data);
+            Ok(())
+        }),
     rule("source-rudi/read", "A RUDI read completes with the data of its response")
         .checks(&[PDS_RUDI_002])
         .needs(&[RUDI, READ])
@@ -264,6 +318,18 @@ pub(super) const RULES: &[Rule] = &[
             t.ends(SES_DONE_001, written, Status::Ok)
         }),
 ];
+
+/// Returns three different RUDI requests of the device, with their pkt_ids.
+fn three_requests(t: &mut Test<'_>) -> Result<Vec<(RxPacket, u32)>, Stop> {
+    let mut requests: Vec<(RxPacket, u32)> = Vec::new();
+    while requests.len() < 3 {
+        let (seen, header) = t.need("three RUDI requests", t.later(), rudi_request)?;
+        if requests.iter().all(|(_, pkt_id)| *pkt_id != header.pkt_id()) {
+            requests.push((seen, header.pkt_id()));
+        }
+    }
+    Ok(requests)
+}
 
 /// Sends the response to a RUDI read, with data and this code.
 fn respond_with_data(
