@@ -89,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
             check_plain_and_fetching(t, Kind { size: part, ..kind }, results)
         }),
     rule("arithmetic/element-count", "An atomic acts on every element of its packet, however many")
-        .checks(&[SES_AMO_001, SES_AMO_007])
+        .checks(&[SES_AMO_001, SES_AMO_007, SES_READ_006])
         .over(&[&COUNT, &WIDTH, &FORM, &HEADER, &MODE])
         .run(|t| {
             let kind = kind(Op::SUM, t.value(&WIDTH));
@@ -186,6 +186,9 @@ fn check_atomic(
     session.accepted(t, SES_AMO_001, psn)?;
     if fetching {
         let pieces = session.data(t, SES_AMO_007, message.length as usize)?;
+        for header in pieces.iter().filter_map(crate::Data::short) {
+            t.check(SES_READ_006, "original_request_psn", psn, header.original_request_psn());
+        }
         let fetched = crate::assemble(&pieces, message.length as usize);
         let before = t.operands(kind.size, old);
         let wrong = fetched.iter().flatten().zip(&before).position(|(seen, expected)| seen != expected);

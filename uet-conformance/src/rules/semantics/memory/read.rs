@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use crate::rules::steps::HEADER;
-use crate::{Answer, Data, RequestSession, assemble};
+use crate::{Answer, Data, Part, RequestSession, assemble};
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -54,10 +54,12 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[READ, WRITE])
         .run(after_write),
     rule("read/retransmission", "A retransmitted read repeats data that its ACK carried, and no other")
-        .checks(&[PDS_DUP_002, SES_READ_001])
+        .checks(&[PDS_DUP_002, SES_READ_001, SES_READ_006])
+        .over(&[&HEADER, &MODE, &START])
         .run(retransmission),
     rule("read/request-clear", "An ACK with read data requests a clear and holds back the cumulative PSN")
         .checks(&[SES_GTD_004, PDS_GTD_002, SES_READ_001])
+        .over(&[&HEADER, &MODE, &START])
         .run(request_clear),
     rule("read/response", "A read whose data uses the return direction still gets an OK response")
         .checks(&[SES_READ_003, SES_RESP_003, SES_READ_001])
@@ -74,6 +76,11 @@ fn read(
     let mtu = t.mtu();
     session.ask_all(t, &message.parts(mtu)?)?;
     session.data(t, requirement, message.length as usize)
+}
+
+/// Returns the only packet of a read with the header of this instance.
+fn in_header(t: &Test<'_>, message: &Message) -> Result<Part, Stop> {
+    Ok(if t.value(&HEADER) { message.medium()? } else { message.whole()? })
 }
 
 /// Checks that these pieces are the bytes of the region from `offset` on.
@@ -269,7 +276,7 @@ fn after_write(t: &mut Test<'_>) -> Outcome {
 fn retransmission(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(64)?;
     let mut session = t.session();
-    let part = Message::read(&region, 8, 8).whole()?;
+    let part = in_header(t, &Message::read(&region, 8, 8))?;
     let psn = session.ask(t, &part)?;
     let pieces = session.data(t, SES_READ_001, 8)?;
     session.again(t, psn, &part)?;
@@ -277,6 +284,11 @@ fn retransmission(t: &mut Test<'_>) -> Outcome {
     if pieces.iter().any(|piece| piece.in_ack) {
         let repeated = session.data(t, PDS_DUP_002, 8)?;
         check_data(t, PDS_DUP_002, &repeated, &memory, 8, 8);
+        if t.value(&HEADER) {
+            let header = repeated.first().and_then(Data::short);
+            let named = header.map(|header| header.original_request_psn());
+            t.check(SES_READ_006, "original_request_psn", Some(psn), named);
+        }
     } else {
         let (pdc, first) = (session.pdc.clone(), pieces[0].psn);
         t.expect_none(SES_RESP_001, "no second packet of data", t.soon(), |seen| {
@@ -290,7 +302,8 @@ fn request_clear(t: &mut Test<'_>) -> Outcome {
     let (region, _) = t.patterned(64)?;
     let mut session = t.session();
 
-    let psn = session.ask(t, &Message::read(&region, 8, 8).whole()?)?;
+    let part = in_header(t, &Message::read(&region, 8, 8))?;
+    let psn = session.ask(t, &part)?;
     let pieces = session.data(t, SES_READ_001, 8)?;
     require(pieces.iter().any(|piece| piece.in_ack), "the device does not put read data into ACKs")?;
     session.expect(t, SES_GTD_004, "REQ_CLEAR", psn, Answer::is_guaranteed)?;
