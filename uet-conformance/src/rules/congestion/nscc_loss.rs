@@ -182,6 +182,12 @@ pub(super) const RULES: &[Rule] = &[
     .needs(&[RUD, NSCC])
     .over(&[&ELSEWHERE, &OTHER_CLASS, &CARRIER])
     .measure(|t| {
+        // A device may measure the base round trip to a destination once for all classes.
+        let short = matches!(t.value(&ELSEWHERE), Elsewhere::ShortRoundTrips);
+        require(
+            !(short && t.value(&OTHER_CLASS)),
+            "a device may share the base round trip of a destination",
+        )?;
         t.try_configure("rto_init_time", LONG_TIMEOUT)?;
         let (mut flow, max_window) = long_flow(t)?;
         fill_window(t, &mut flow)?;
