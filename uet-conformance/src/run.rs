@@ -21,8 +21,8 @@ const INSTEAD: usize = 20;
 /// Number of steps that are kept of a rule ended by a packet flood.
 const KEPT: usize = 1000;
 
-/// Maximum number of bytes of packets in the traces of a run. Later traces have no steps, so that a device that floods
-/// every rule cannot fill the memory. The line `again:` plays such an instance alone.
+/// Maximum number of bytes of packets in the traces of a run. Later traces have no steps, so that a device that
+/// floods every rule cannot fill the memory. The line `again:` plays such an instance alone.
 const TRACES: usize = 64 << 20;
 
 /// Number of plain writes that measure the round-trip time.
@@ -319,7 +319,8 @@ const REPLAYS: u32 = 3;
 
 /// Runs an instance with this seed. If the network affected packets of a run that did not pass, runs it again
 /// with other seeds. If each run was affected, the result is inconclusive. On a busy host, timers of a device
-/// may expire before it reads an answer of the suite: it plays the same again. A wrong device fails each time.
+/// may expire before it reads an answer of the suite, so the same is played again. A wrong device fails each
+/// time.
 fn excused(
     dut: &mut StatedDevice<'_>,
     instance: &Instance,

@@ -8,10 +8,10 @@ use std::io;
 use uet_conformance::{Instance, PacketDirection, RULES, TimelineEvent};
 
 /// Maximum number of rows of a timeline on the page.
-const ROWS: usize = 14;
+const ROWS: usize = 13;
 
 /// Maximum number of characters of a row.
-const WIDTH: usize = 84;
+const WIDTH: usize = 80;
 
 /// Returns the page. Runs the first instance of each rule.
 pub(super) fn rules() -> io::Result<String> {

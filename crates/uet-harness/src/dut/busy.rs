@@ -5,8 +5,8 @@ use std::{fs, thread};
 /// The share of the last ten seconds, in percent, from which on a program that waits shows a busy host.
 const WAITED: f64 = 5.0;
 
-/// Returns whether programs of this host had to wait for a processor in the last seconds. Returns false if the system does not
-/// tell.
+/// Returns whether programs of this host had to wait for a processor in the last seconds. Returns false if that is
+/// unknown.
 pub(super) fn is_host_busy() -> bool {
     let text = |file| fs::read_to_string(file).unwrap_or_default();
     match waited(&text("/proc/pressure/cpu")) {

@@ -1,4 +1,5 @@
-//! Compares the requests of the initiator, and the answers to them, with the memory of the target, which the runner knows.
+//! Compares the requests of the initiator, and the answers to them, with the memory of the target, which the runner
+//! knows.
 
 use super::posted::{Place, Posted};
 use super::sent::Passed;
@@ -39,8 +40,8 @@ pub(super) struct OperationMemory<'a> {
     parts: BTreeSet<Part>,
     /// The message id of each operation.
     ids: BTreeMap<usize, u16>,
-    /// True once the initiator has sent a request that no operation explains, or one under two PSNs. Then the answers of
-    /// the target may be right.
+    /// True once the initiator has sent a request that no operation explains, or one under two PSNs. Then the answers
+    /// of the target may be right.
     is_strange: bool,
     refused: Option<(IpAddr, u64, ReturnCode)>,
     /// The operations with a result.

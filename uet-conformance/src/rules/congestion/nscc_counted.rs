@@ -39,16 +39,16 @@ const RESPONSE: Axis<ResponseKind> = axis("response").values(&[
 
 /// A packet that does not count, and gets an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Uncounted {
+enum SpareReply {
     Duplicate,
     Noop,
     AckRequest,
 }
 
-const UNCOUNTED: Axis<Uncounted> = axis("packet").values(&[
-    ("duplicate", Uncounted::Duplicate),
-    ("noop", Uncounted::Noop),
-    ("ack-request", Uncounted::AckRequest),
+const SPARE_REPLY: Axis<SpareReply> = axis("packet").values(&[
+    ("duplicate", SpareReply::Duplicate),
+    ("noop", SpareReply::Noop),
+    ("ack-request", SpareReply::AckRequest),
 ]);
 
 /// A packet that the context does not take.
@@ -197,9 +197,9 @@ pub(super) const RULES: &[Rule] = &[
     )
     .checks(&[CC_RCVD_004])
     .needs(&[NSCC])
-    .over(&[&UNCOUNTED, &MODE, &CARRIER, &START])
+    .over(&[&SPARE_REPLY, &MODE, &CARRIER, &START])
     .run(|t| {
-        let uncounted = t.value(&UNCOUNTED);
+        let uncounted = t.value(&SPARE_REPLY);
         let mut counted = CountedContext::open(t)?;
         let first = counted.write(1000)?;
         counted.send(t, &first)?;
@@ -209,9 +209,9 @@ pub(super) const RULES: &[Rule] = &[
         }
         let pdc = &counted.pdc;
         match uncounted {
-            Uncounted::Duplicate => t.request(pdc, first.retx())?,
-            Uncounted::Noop => t.send(pdc, &pdc.numbered(CtlType::NOOP, counted.next)?)?,
-            Uncounted::AckRequest => t.send(pdc, &pdc.control(CtlType::ACK_REQUEST, first.psn, 0)?)?,
+            SpareReply::Duplicate => t.request(pdc, first.retx())?,
+            SpareReply::Noop => t.send(pdc, &pdc.numbered(CtlType::NOOP, counted.next)?)?,
+            SpareReply::AckRequest => t.send(pdc, &pdc.control(CtlType::ACK_REQUEST, first.psn, 0)?)?,
         }
         counted.check_next_ack(t, CC_RCVD_004)
     }),

@@ -15,18 +15,18 @@ const SHORT: usize = 16;
 
 /// The read data that gets a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answered {
+enum RepliedData {
     New,
     AboveGap,
     Duplicate,
     Trimmed,
 }
 
-const ANSWERED: Axis<Answered> = axis("data").needing(&[
-    ("new", Answered::New, &[]),
-    ("above-gap", Answered::AboveGap, &[RUD]),
-    ("duplicate", Answered::Duplicate, &[]),
-    ("trimmed", Answered::Trimmed, &[TRIM]),
+const REPLIED_DATA: Axis<RepliedData> = axis("data").needing(&[
+    ("new", RepliedData::New, &[]),
+    ("above-gap", RepliedData::AboveGap, &[RUD]),
+    ("duplicate", RepliedData::Duplicate, &[]),
+    ("trimmed", RepliedData::Trimmed, &[TRIM]),
 ]);
 
 /// True if the data has `retx`.
@@ -65,20 +65,20 @@ pub(super) const RULES: &[Rule] = &[
     )
     .checks(&[PDS_ACK_002, PDS_NACK_001, CC_PATH_001])
     .needs(&[READ])
-    .over(&[&ANSWERED, &RETX, &MARK, &MODE])
+    .over(&[&REPLIED_DATA, &RETX, &MARK, &MODE])
     .run(|t| {
-        let (kind, retx, marked) = (t.value(&ANSWERED), t.value(&RETX), t.value(&MARK));
+        let (kind, retx, marked) = (t.value(&REPLIED_DATA), t.value(&RETX), t.value(&MARK));
         let (peer, mut target) = Target::with_peer(t, t.value(&MODE))?;
         let (mtu, whole) = (t.mtu(), bytes(2 * t.mtu()));
         t.post(post(PostKind::Read, peer, whole.len()))?;
         target.collect(t, 3)?;
         target.ack(t, 2)?;
-        let k = u32::from(kind == Answered::AboveGap && !target.pdc.rod);
+        let k = u32::from(kind == RepliedData::AboveGap && !target.pdc.rod);
         let start = k as usize * mtu;
         let header = target.data_header(1 + k, mtu, whole.len(), start)?;
         let mut pdc = target.pdc.clone();
         let data = Request { retx, ..pdc.request(k).ses(header, &whole[start..start + mtu]) };
-        if kind == Answered::Duplicate {
+        if kind == RepliedData::Duplicate {
             // The first copy has the other flags.
             let first = Request { retx: !retx, ..data.clone() }.build()?;
             let mark = !marked && t.claims("ecn") && t.facts().set_ecn;
@@ -89,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
         }
         pdc.entropy ^= 0x1555;
         let packet = data.build()?;
-        if kind == Answered::Trimmed {
+        if kind == RepliedData::Trimmed {
             t.send_wire(&Wire { marked, ..pdc.trimmed(&packet, Trimmed::Fabric, SHORT) })?;
             let (reply, nack) = t.expect_nack(PDS_NACK_001, &pdc, data.psn, &[NackCode::TRIMMED])?;
             t.check(PDS_NACK_001, "flag retx", retx, nack.retx());
@@ -99,7 +99,7 @@ pub(super) const RULES: &[Rule] = &[
         }
         t.must_take_data(&pdc, data.psn);
         t.send_marked(&pdc, &packet, marked)?;
-        if kind == Answered::Duplicate && !retx {
+        if kind == RepliedData::Duplicate && !retx {
             let answered = t.hear(t.patience(t.soon()), |seen| seen.answers(&pdc, data.psn).is_some())?;
             require(answered, "the device drops duplicates without retx")?;
         }
