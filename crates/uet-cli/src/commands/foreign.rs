@@ -85,7 +85,7 @@ impl Foreign {
         }
         for (link, count) in &self.links {
             let were = if *count == 1 { "packet was" } else { "packets were" };
-            let why = format_args!(
+            let why = format!(
                 "{count} {were} skipped: link type {link} is not supported; supported are Ethernet, IP, \
                  Linux cooked (SLL, SLL2) and BSD loopback"
             );
