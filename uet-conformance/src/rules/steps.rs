@@ -12,6 +12,21 @@ use uet_wire::ses::{Response, Ses};
 /// True if the script ends the state of the second context first.
 pub(super) const ORDER: Axis<bool> = axis("ends-first").values(&[("first", false), ("second", true)]);
 
+/// Codes of NACKs that cause a retransmission.
+pub(super) const RETRYING: Axis<NackCode> = axis("code").values(&[
+    ("no-resource", NackCode::NO_RESOURCE),
+    ("no-pkt-buffer", NackCode::NO_PKT_BUFFER),
+    ("no-gtd-del", NackCode::NO_GTD_DEL_AVAIL),
+    ("no-ses-msg", NackCode::NO_SES_MSG_AVAIL),
+    ("trimmed", NackCode::TRIMMED),
+    ("trimmed-lasthop", NackCode::TRIMMED_LASTHOP),
+    ("oor-window", NackCode::PSN_OOR_WINDOW),
+    ("infer-loss", NackCode::RCVR_INFER_LOSS),
+    ("pkt-not-rcvd", NackCode::PKT_NOT_RCVD),
+    ("exp-normal", NackCode::EXP_NACK_NORMAL),
+    ("exp-err", NackCode::EXP_NACK_ERR),
+]);
+
 /// Has the device write `count` packets on an established context. All of them have arrived, the first with
 /// PSN 1, and none is acknowledged.
 pub(super) fn message_in_flight(t: &mut Test<'_>, count: u32) -> Result<(Target, Operated), Stop> {

@@ -87,9 +87,8 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[TSS_EPOCH_001])
         .over(&[&MEMBER, &CURRENT])
         .run(|t| {
-            let (current, lifetime) = (t.value(&CURRENT), epoch_lifetime(t)?);
-            t.secure_as(t.value(&MEMBER), |domain| domain.epoch = current)?;
-            let (written, target) = write_in_flight(t)?;
+            let (written, target, lifetime) = write_at_epoch(t)?;
+            let current = t.value(&CURRENT);
             for behind in [lifetime + 1, 0x7fff] {
                 t.shield()?.epoch = current.wrapping_sub(behind);
                 let ack = sealed_ack(t, &target)?;
@@ -105,9 +104,8 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[TSS_EPOCH_001])
         .over(&[&MEMBER, &CURRENT])
         .run(|t| {
-            let (current, lifetime) = (t.value(&CURRENT), epoch_lifetime(t)?);
-            t.secure_as(t.value(&MEMBER), |domain| domain.epoch = current)?;
-            let (written, target) = write_in_flight(t)?;
+            let (written, target, lifetime) = write_at_epoch(t)?;
+            let current = t.value(&CURRENT);
             t.shield()?.epoch = current.wrapping_sub(lifetime);
             target.ack(t, 0)?;
             t.ends(TSS_EPOCH_001, written, Status::Ok)
@@ -137,4 +135,12 @@ pub(super) const RULES: &[Rule] = &[
 fn sealed_ack(t: &mut Test<'_>, target: &Target) -> Result<Wire, Stop> {
     let ack = target.acking(0).build()?;
     t.sealed(&target.pdc.wire(&ack))
+}
+
+/// Has the device write in the current epoch. Returns the operation, its target and the lifetime of an epoch.
+fn write_at_epoch(t: &mut Test<'_>) -> Result<(Operated, Target, u16), Stop> {
+    let (current, lifetime) = (t.value(&CURRENT), epoch_lifetime(t)?);
+    t.secure_as(t.value(&MEMBER), |domain| domain.epoch = current)?;
+    let (written, target) = write_in_flight(t)?;
+    Ok((written, target, lifetime))
 }

@@ -3,7 +3,9 @@
 use super::steps::retransmission_limit;
 use crate::axis::Carrier;
 use crate::prelude::*;
-use crate::rules::steps::{message_in_flight, post_idempotent, require_retransmissions, rudi_request};
+use crate::rules::steps::{
+    RETRYING, message_in_flight, post_idempotent, require_retransmissions, rudi_request,
+};
 use uet_control::ClosePdc;
 
 /// A packet of the device that gets no reply.
@@ -50,21 +52,6 @@ const OPERATION: Axis<PostKind> = axis("operation").needing(&[
     ("read", PostKind::Read, &[READ]),
     ("send", PostKind::Send, &[SEND]),
     ("tsend", PostKind::Tsend, &[TSEND]),
-]);
-
-/// Codes of NACKs that cause a retransmission.
-const NACK: Axis<NackCode> = axis("code").values(&[
-    ("no-resource", NackCode::NO_RESOURCE),
-    ("no-pkt-buffer", NackCode::NO_PKT_BUFFER),
-    ("no-gtd-del", NackCode::NO_GTD_DEL_AVAIL),
-    ("no-ses-msg", NackCode::NO_SES_MSG_AVAIL),
-    ("trimmed", NackCode::TRIMMED),
-    ("trimmed-lasthop", NackCode::TRIMMED_LASTHOP),
-    ("oor-window", NackCode::PSN_OOR_WINDOW),
-    ("infer-loss", NackCode::RCVR_INFER_LOSS),
-    ("pkt-not-rcvd", NackCode::PKT_NOT_RCVD),
-    ("exp-normal", NackCode::EXP_NACK_NORMAL),
-    ("exp-err", NackCode::EXP_NACK_ERR),
 ]);
 
 /// The identity of a packet and its retransmissions: the PDCID of the sender and the PSN, or the pkt_id.
@@ -263,9 +250,9 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("retransmit-timer/after-nack", "A packet retransmitted after a NACK still has a timeout")
         .checks(&[PDS_NACK_004, PDS_RTO_001])
-        .over(&[&MODE, &CARRIER, &NACK])
+        .over(&[&MODE, &CARRIER, &RETRYING])
         .run(|t| {
-            let code = t.value(&NACK);
+            let code = t.value(&RETRYING);
             let (mut target, written): (Target, Operated) = message_in_flight(t, 1)?;
             target.refuse(t, code, 1)?;
             target.expect_again(t, PDS_NACK_004, 1, t.later())?;

@@ -2,21 +2,7 @@
 
 use super::return_direction::{collect_data, send_reads};
 use crate::prelude::*;
-
-/// Codes of NACKs that cause a retransmission.
-const CODE: Axis<NackCode> = axis("code").values(&[
-    ("no-resource", NackCode::NO_RESOURCE),
-    ("no-pkt-buffer", NackCode::NO_PKT_BUFFER),
-    ("no-gtd-del", NackCode::NO_GTD_DEL_AVAIL),
-    ("no-ses-msg", NackCode::NO_SES_MSG_AVAIL),
-    ("trimmed", NackCode::TRIMMED),
-    ("trimmed-lasthop", NackCode::TRIMMED_LASTHOP),
-    ("oor-window", NackCode::PSN_OOR_WINDOW),
-    ("infer-loss", NackCode::RCVR_INFER_LOSS),
-    ("pkt-not-rcvd", NackCode::PKT_NOT_RCVD),
-    ("exp-normal", NackCode::EXP_NACK_NORMAL),
-    ("exp-err", NackCode::EXP_NACK_ERR),
-]);
+use crate::rules::steps::RETRYING;
 
 /// A code of each action.
 const IGNORED: Axis<NackCode> = axis("code").values(&[
@@ -35,10 +21,10 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 pub(super) const RULES: &[Rule] = &[
     rule("return-direction/nack", "Read data that gets a NACK is retransmitted before its timeout")
         .checks(&[PDS_NACK_004, PDS_RTO_005])
-        .over(&[&CODE, &MODE, &START])
+        .over(&[&RETRYING, &MODE, &START])
         .measure(|t| {
             let (mut target, _) = collect_data(t, 2, false)?;
-            target.refuse(t, t.value(&CODE), 1)?;
+            target.refuse(t, t.value(&RETRYING), 1)?;
             let retransmission = target.expect_again(t, PDS_NACK_004, 1, t.later())?;
             let content = target.packet(1)?.content();
             t.check(PDS_RTO_005, "the SES header and payload", content, retransmission.content());
