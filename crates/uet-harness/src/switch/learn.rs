@@ -48,35 +48,19 @@ fn hops(bench: &mut Testbed<'_>, learned: &mut Statement) -> Step {
     Ok(())
 }
 
+/// Loads of one port before its rate is called unknown: a busy host sends one of them too slowly to congest it.
+const LOADS: usize = 3;
+
 /// Congests each port and reads rate and trims from what arrives.
 fn congestion(bench: &mut Testbed<'_>, learned: &mut Statement) -> Step {
     let mut quiet = Vec::new();
     for target in 0..bench.statement.ports.len() {
-        let to = bench.address(target)?;
-        let probes = bench.load(&bench.others(target), to, bench.statement.load(), |_| ProbeKind::Data);
-        let trace = bench.exchange(probes)?;
-        let seen = trace.seen();
-        let (offered, bytes) = trace.offered(to);
-        // In the steady part: the first packets may pass a token bucket at once.
-        let later = seen.get(seen.len() / 2..).unwrap_or_default();
-        let (Some(first), Some(last)) = (later.first(), later.last()) else { continue };
-        let received: usize = later.iter().skip(1).map(|one| one.arrived.frame.len()).sum();
-        let carried = received as f64 / ((last.arrived.at - first.arrived.at).as_nanos() as f64).max(1.0);
-        // A queue that grows delays the last packets for a good part of the time of sending.
-        let waited = later.iter().map(|one| one.arrived.at - one.sent.at).max().unwrap_or_default();
-        if waited.as_nanos() as f64 > bytes as f64 / offered / 8.0 {
-            let port = learned.ports.get_mut(target);
-            port.into_iter().for_each(|port| port.rate_mbps = Some((carried * 8_000.0).round() as u64));
-        } else {
-            quiet.push(bench.name(target));
+        let mut congested = false;
+        for _ in 0..LOADS {
+            congested = congested || congest(bench, learned, target)?;
         }
-        if let Some(trimmed) = seen.iter().find(|one| one.is_trimmed()) {
-            learn_trim(learned, target, trimmed);
-            let depths = trace.depths(to, carried);
-            let above = depths.get(trimmed.index).copied().unwrap_or_default();
-            if let Some(trim) = &mut learned.trim {
-                trim.above = above.round() as u64;
-            }
+        if !congested {
+            quiet.push(bench.name(target));
         }
     }
     if quiet.is_empty() {
@@ -85,6 +69,36 @@ fn congestion(bench: &mut Testbed<'_>, learned: &mut Statement) -> Step {
     Err(Stop::Inconclusive(format!(
         "the load does not congest these ports, so their rates are unknown: {quiet:?}"
     )))
+}
+
+/// Sends one load to a port. Returns whether packets waited there, so that its rate is known.
+fn congest(bench: &mut Testbed<'_>, learned: &mut Statement, target: usize) -> Result<bool, Stop> {
+    let to = bench.address(target)?;
+    let probes = bench.load(&bench.others(target), to, bench.statement.load(), |_| ProbeKind::Data);
+    let trace = bench.exchange(probes)?;
+    let seen = trace.seen();
+    let (offered, bytes) = trace.offered(to);
+    // In the steady part: the first packets may pass a token bucket at once.
+    let later = seen.get(seen.len() / 2..).unwrap_or_default();
+    let (Some(first), Some(last)) = (later.first(), later.last()) else { return Ok(false) };
+    let received: usize = later.iter().skip(1).map(|one| one.arrived.frame.len()).sum();
+    let carried = received as f64 / ((last.arrived.at - first.arrived.at).as_nanos() as f64).max(1.0);
+    // A queue that grows delays the last packets for a good part of the time of sending.
+    let waited = later.iter().map(|one| one.arrived.at - one.sent.at).max().unwrap_or_default();
+    let congested = waited.as_nanos() as f64 > bytes as f64 / offered / 8.0;
+    if congested {
+        let port = learned.ports.get_mut(target);
+        port.into_iter().for_each(|port| port.rate_mbps = Some((carried * 8_000.0).round() as u64));
+    }
+    if let Some(trimmed) = seen.iter().find(|one| one.is_trimmed()) {
+        learn_trim(learned, target, trimmed);
+        let depths = trace.depths(to, carried);
+        let above = depths.get(trimmed.index).copied().unwrap_or_default();
+        if let Some(trim) = &mut learned.trim {
+            trim.above = above.round() as u64;
+        }
+    }
+    Ok(congested)
 }
 
 fn learn_trim(learned: &mut Statement, target: usize, trimmed: &Seen<'_>) {

@@ -93,13 +93,14 @@ fn a_bridge_forwards_and_neither_marks_nor_trims() {
 fn the_rate_of_a_port_is_learned() {
     let ports = Ports::new();
     ports.bridge();
-    assert!(ports.tc("qdisc add dev s1 root tbf rate 100mbit burst 4k limit 1m"));
+    // So slow that a busy machine congests it too.
+    assert!(ports.tc("qdisc add dev s1 root tbf rate 10mbit burst 4k limit 1m"));
     let run = ports.uet(&[&statement("learn.toml", "", "", ""), "--learn"]);
     let draft: toml::Table =
         String::from_utf8_lossy(&run.stdout).parse().unwrap_or_else(|_| panic!("{run:?}"));
     assert_eq!(draft["hops"].as_integer(), Some(0));
     let rate = draft["port"][1]["rate_mbps"].as_integer().unwrap();
-    assert!((50..=110).contains(&rate), "{rate}");
+    assert!((5..=11).contains(&rate), "{rate}");
     assert!(!draft.contains_key("trim"));
 }
 
