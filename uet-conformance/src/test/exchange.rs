@@ -236,6 +236,12 @@ impl Test<'_> {
         self.wait(span, |_| None::<()>).map(drop)
     }
 
+    /// Returns whether packets to the device lie unread on this host, as far as that is known. In virtual
+    /// time, none do.
+    pub(crate) fn has_unread(&mut self) -> bool {
+        self.session.has_unread()
+    }
+
     /// Returns whether the device has sent any packet.
     pub fn heard(&self) -> bool {
         self.inbox.heard()

@@ -187,6 +187,12 @@ impl<'a> Session<'a> {
         self.unread = 0;
     }
 
+    /// Returns whether packets to the device lie unread on this host, as far as that is known. Virtual time
+    /// waits for the device.
+    pub(super) fn has_unread(&mut self) -> bool {
+        !self.facts().virtual_time && self.dut.reads_nothing()
+    }
+
     pub(super) fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError> {
         self.dut.receive(until)
     }
