@@ -242,6 +242,11 @@ impl Test<'_> {
         self.session.has_unread()
     }
 
+    /// Returns whether programs on the host of the suite and a real-time device wait for a processor.
+    pub(crate) fn is_host_busy(&mut self) -> bool {
+        self.session.is_host_busy()
+    }
+
     /// Returns whether the device has sent any packet.
     pub fn heard(&self) -> bool {
         self.inbox.heard()

@@ -193,6 +193,11 @@ impl<'a> Session<'a> {
         !self.facts().virtual_time && self.dut.reads_nothing()
     }
 
+    /// Returns whether programs on the host of the suite and a real-time device wait for a processor.
+    pub(super) fn is_host_busy(&mut self) -> bool {
+        !self.facts().virtual_time && self.dut.is_host_busy()
+    }
+
     pub(super) fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError> {
         self.dut.receive(until)
     }

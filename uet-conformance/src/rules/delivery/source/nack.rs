@@ -244,6 +244,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             target.ack(t, 1)?;
             t.ends(PDS_NACK_012, written, Status::Ok)?;
+            t.settle_if_busy()?;
             let span = 2 * t.nack_wait() + 2 * t.rto();
             target.expect_none(t, PDS_NACK_012, "no retransmission", span, |n| n == 1)?;
             let peer = t.peer(0)?;

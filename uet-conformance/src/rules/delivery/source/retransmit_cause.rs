@@ -147,6 +147,7 @@ pub(super) const RULES: &[Rule] = &[
                 _ => target.answer(t, AckBuilder { retx: true, ..target.acking(1) })?,
             }
             t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
+            t.settle_if_busy()?;
             let span = t.rto() * 3;
             target.expect_none(t, PDS_RTO_001, "no acknowledged packet", span, |n| n == 1)?;
             t.expect_action(peer)

@@ -75,6 +75,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let (mut target, written) = ordered_message_in_flight(t, 4)?;
             target.ack(t, 1)?;
+            t.settle_if_busy()?;
             let remote = target.pdc.remote.unwrap_or_default();
             let nack = Nack::build(NackCode::ROD_OOO).nack_psn(target.psn(4)).spdcid(target.pdc.local);
             let nack = nack.dpdcid(remote).payload(target.psn(2).0).done()?;
@@ -88,6 +89,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let (mut target, _) = ordered_message_in_flight(t, 6)?;
             target.ack(t, 3)?;
+            t.settle_if_busy()?;
             target.refuse(t, NackCode::ROD_OOO, 5)?;
             expect_in_order(t, &mut target, 4, 6)?;
             target.expect_none(t, PDS_ROD_004, "no acknowledged packet", t.rto() / 2, |n| n <= 3)

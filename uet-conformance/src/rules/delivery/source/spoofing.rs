@@ -115,6 +115,7 @@ pub(super) const RULES: &[Rule] = &[
             let (mut target, written) = message_in_flight(t, 1)?;
             target.ack(t, 1)?;
             t.ends(PDS_PDC_003, written, Status::Ok)?;
+            t.settle_if_busy()?;
             send_spoofed(t, &target, 1)?;
             let pdc = target.pdc.clone();
             t.expect_none(
@@ -155,6 +156,7 @@ pub(super) const RULES: &[Rule] = &[
             let (mut target, written) = message_in_flight(t, 2)?;
             target.ack(t, 2)?;
             t.ends(PDS_NACK_002, written, Status::Ok)?;
+            t.settle_if_busy()?;
             for n in [2, 3] {
                 send_nack(t, &target, target.psn(n))?;
             }

@@ -261,6 +261,7 @@ pub(super) const RULES: &[Rule] = &[
             }
             t.check(PDS_ROD_004, "the order of arrival", vec![0, 1, 2, 3], target.order());
             target.ack(t, 0)?;
+            t.settle_if_busy()?;
             target.refuse(t, NackCode::ROD_OOO, 2)?;
             for n in 1..4 {
                 let retransmission = target.expect_any_again(t, PDS_ROD_004, n)?;
