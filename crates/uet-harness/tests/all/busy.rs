@@ -4,7 +4,9 @@ use crate::around::{Changes, Device};
 use core::time::Duration;
 use std::collections::VecDeque;
 use uet_conformance::{Dut, DutError, Facts, Options, Verdict, Wire, run};
+use uet_emulator::{Config, fault};
 use uet_harness::dut::Embedded;
+use uet_wire::pds::Pds;
 use uet_wire::{Psn, Uet};
 
 /// A suite that sleeps this long at every tenth packet.
@@ -36,7 +38,10 @@ impl Changes for Busy {
 
 /// Runs a rule in real time, as the suite believes.
 fn verdict(id: &str, changes: impl Changes) -> (Verdict, String) {
-    let mut device = Device::new(changes);
+    verdict_of(id, Device::new(changes))
+}
+
+fn verdict_of(id: &str, mut device: Device<impl Changes>) -> (Verdict, String) {
     device.facts = Facts { virtual_time: false, ..device.facts };
     let result = run(&mut device, &Options { ids: vec![id.to_owned()], ..Options::default() }, |_| ());
     (result.rules[0].verdict, result.rules[0].reason.clone())
@@ -126,4 +131,61 @@ impl Changes for Overrun {
 fn packet_lost_twice_by_the_host_is_sent_again() {
     let (verdict, reason) = verdict("ack/monotonic-cack", Overrun::default());
     assert_eq!(verdict, Verdict::Pass, "{reason}");
+}
+
+/// A device that reads bitmaps, and all packets after them, so late that its timers expire before.
+struct Starved {
+    /// True if its host shows unread packets.
+    shows: bool,
+    unread: VecDeque<(Duration, Wire)>,
+}
+
+/// Longer than RTO_Init_Time of the embedded NIC.
+const STARVED: Duration = Duration::from_millis(30);
+
+fn has_bitmap(packet: &Wire) -> bool {
+    let Some(Pds::AckCc(header)) = Uet::parse_lax(&packet.bytes).0.pds else { return false };
+    header.copied().sacked().next().is_some()
+}
+
+impl Changes for Starved {
+    fn send(&mut self, nic: &mut Embedded, packet: &Wire) -> Result<(), DutError> {
+        if self.unread.is_empty() && !has_bitmap(packet) {
+            return nic.send(packet);
+        }
+        self.unread.push_back((nic.now() + STARVED, packet.clone()));
+        Ok(())
+    }
+
+    fn receive(&mut self, nic: &mut Embedded, until: Duration) -> Result<Option<Wire>, DutError> {
+        while let Some((at, packet)) = self.unread.pop_front() {
+            let received = nic.receive(at.min(until).max(nic.now()))?;
+            if received.is_some() || at > until {
+                self.unread.push_front((at, packet));
+                return Ok(received);
+            }
+            nic.send(&packet)?;
+        }
+        nic.receive(until)
+    }
+
+    fn reads_nothing(&mut self) -> bool {
+        self.shows && !self.unread.is_empty()
+    }
+}
+
+/// The device retransmits a packet before it reads the bitmap that names it. If the host shows unread
+/// packets, the suite lets the device read them first. A device that ignores the bitmap fails all the same.
+#[test]
+fn device_may_retransmit_before_it_reads_an_ack() {
+    let wrong = fault::find("overlooks-bitmaps");
+    for (shows, wrong, expected) in
+        [(true, None, Verdict::Pass), (false, None, Verdict::Fail), (true, wrong, Verdict::Fail)]
+    {
+        let faults: Vec<_> = wrong.into_iter().collect();
+        let mut device = Device::new(Starved { shows, unread: VecDeque::new() });
+        device.nic = Embedded::with_faults(Config::default(), &faults).unwrap();
+        let (verdict, reason) = verdict_of("retransmit/sacked", device);
+        assert_eq!(verdict, expected, "{shows} {expected:?}: {reason}");
+    }
 }
