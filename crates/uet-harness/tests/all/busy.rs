@@ -140,7 +140,7 @@ struct Starved {
     unread: VecDeque<(Duration, Wire)>,
 }
 
-/// Longer than RTO_Init_Time of the embedded NIC.
+/// Longer than RTO_Init_Time in real time.
 const STARVED: Duration = Duration::from_millis(30);
 
 fn has_bitmap(packet: &Wire) -> bool {
@@ -184,7 +184,7 @@ fn device_may_retransmit_before_it_reads_an_ack() {
     {
         let faults: Vec<_> = wrong.into_iter().collect();
         let mut device = Device::new(Starved { shows, unread: VecDeque::new() });
-        device.nic = Embedded::with_faults(Config::default(), &faults).unwrap();
+        device.nic = Embedded::with_faults(Config::real_time(), &faults).unwrap();
         let (verdict, reason) = verdict_of("retransmit/sacked", device);
         assert_eq!(verdict, expected, "{shows} {expected:?}: {reason}");
     }
