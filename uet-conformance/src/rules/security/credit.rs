@@ -2,7 +2,7 @@
 //! demand or grant credit.
 
 use super::header::secure_with_offset;
-use super::steps::with_wrong_icv;
+use super::steps::{READABLE, with_wrong_icv};
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
 use crate::rules::congestion::credit_source::{Bearer, CCC, CreditSource, demand_step, excess_limit};
@@ -26,10 +26,6 @@ enum Lack {
 
 /// True if an ACK carries the grant, false if a control packet does.
 const BY_ACK: Axis<bool> = axis("grant").values(&[("credit", false), ("ack-cc", true)]);
-
-/// The number of readable bytes after the security header: none, or the header of packet delivery without its
-/// congestion state.
-const READABLE: Axis<u8> = axis("readable").values(&[("0", 0), ("16", 16)]);
 
 /// The units of 256 bytes that a wrong packet grants.
 const CREDIT: u32 = 500;

@@ -10,6 +10,7 @@ use super::steps::{
 use crate::prelude::*;
 use crate::rules::steps::{expect_close_in_range, idempotent_region, shorten_psn_range};
 use crate::{SECURED, Trimmed, Wire, rudi};
+use uet_wire::tss::ICV;
 
 const READS: &[Need] = &[RUD, WRITE, READ, TSS];
 
@@ -204,9 +205,10 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// Sends what two switches leave of a sealed packet.
+/// Sends what three switches leave of a sealed packet. The last one takes its ICV only.
 pub(super) fn send_trimmed(t: &mut Test<'_>, sealed: &Wire) -> Outcome {
-    for (place, keep) in [(Trimmed::Fabric, 24), (Trimmed::LastHop, 40)] {
+    let whole = sealed.bytes.len() - ICV;
+    for (place, keep) in [(Trimmed::Fabric, 24), (Trimmed::LastHop, 40), (Trimmed::LastHop, whole)] {
         let mut short = sealed.clone();
         short.trimmed = Some(place);
         short.taken = short.bytes.split_off(keep);

@@ -94,17 +94,18 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 0)?;
             t.ends(TSS_SDI_001, written, Status::Ok)
         }),
-    rule("tss-receive/trimmed-ack", "A trimmed secured ACK ends no operation")
+    rule("tss-receive/trimmed-ack", "A trimmed secured ACK acknowledges nothing")
         .checks(&[TSS_TRIM_001])
         .needs(&[RUD, WRITE, TSS, TRIM])
         .over(&[&SECURED, &READABLE])
         .run(|t| {
             secure_with_offset(t, t.value(&READABLE))?;
-            let (written, target) = write_in_flight(t)?;
+            let (written, mut target) = write_in_flight(t)?;
             let ack = target.acking(0).build()?;
             let sealed = t.sealed(&target.pdc.wire(&ack))?;
             send_trimmed(t, &sealed)?;
             t.settle()?;
+            target.expect_again(t, TSS_TRIM_001, 0, t.later())?;
             t.is_open(TSS_TRIM_001, written)?;
             target.ack(t, 0)?;
             t.ends(TSS_TRIM_001, written, Status::Ok)
