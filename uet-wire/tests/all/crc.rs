@@ -1,5 +1,6 @@
 //! The CRC trailer: the bytes that it covers and the changes that it detects.
 
+use crate::frames::{bytes, v4, v6};
 use uet_wire::pds::Request;
 use uet_wire::{FrameBuilder, Options, Packet, Psn, Start, TrailerKind, WriteErrorKind, crc};
 
@@ -7,20 +8,6 @@ const CRC: Options = Options::DEFAULT.trailer(TrailerKind::Crc);
 
 fn frame() -> FrameBuilder<'static> {
     FrameBuilder::new(Request::rud().psn(Psn(7)).done().unwrap()).payload(b"hello").crc()
-}
-
-fn v4(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
-    frame.ipv4([10, 0, 0, 1], [10, 0, 1, 12])
-}
-
-fn v6(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
-    frame.ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2])
-}
-
-fn bytes(frame: &FrameBuilder<'_>) -> Vec<u8> {
-    let mut buffer = vec![0; frame.len()];
-    frame.emit(&mut buffer).unwrap();
-    buffer
 }
 
 /// Returns packets with the offset of their source address, where the coverage starts.

@@ -1,5 +1,6 @@
 //! Edits in place: the bytes that they change, the bytes that they keep, and their errors.
 
+use crate::frames::{self, bytes};
 use proptest::prelude::*;
 use uet_wire::layout::Layer;
 use uet_wire::outer::Ip;
@@ -26,24 +27,16 @@ fn frame(rod: bool) -> FrameBuilder<'static> {
 }
 
 fn v4(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
-    frame.ipv4([10, 0, 0, 1], [10, 0, 1, 12]).ipv4_options(&[1, 1, 1, 0]).crc()
+    frames::v4(frame).ipv4_options(&[1, 1, 1, 0]).crc()
 }
 
 fn v6(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
-    frame.ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2]).crc()
-}
-
-fn bytes(frame: &FrameBuilder<'_>) -> Vec<u8> {
-    let mut buffer = vec![0; frame.len()];
-    frame.emit(&mut buffer).unwrap();
-    buffer
+    frames::v6(frame).crc()
 }
 
 /// Returns packets of both IP versions and both encapsulations, with tags and padding.
 fn samples() -> Vec<Vec<u8>> {
-    let eth = |frame: FrameBuilder<'static>| {
-        bytes(&frame.ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]).vlans(&[7]).pad_to(150))
-    };
+    let eth = |frame| bytes(&frames::eth(frame).vlans(&[7]).pad_to(150));
     vec![
         eth(v4(frame(false).udp(1))),
         eth(v6(frame(true).udp(1))),

@@ -1,5 +1,6 @@
 //! Whole frames: lengths and checksums are correct, and each inconsistency has its own error.
 
+use crate::frames::{bytes, eth, v4, v6};
 use uet_wire::layout::Layer;
 use uet_wire::pds::{Ack, Control, Nack, Pds, PdsBuf, Prologue, Request, RequestCc, Rudi, Uud};
 use uet_wire::registry::{
@@ -19,27 +20,6 @@ fn write() -> Std {
 
 fn frame() -> FrameBuilder<'static> {
     FrameBuilder::new(request()).ses(write()).payload(b"hello")
-}
-
-fn v4(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
-    frame.ipv4([10, 0, 0, 1], [10, 0, 1, 12])
-}
-
-fn v6(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
-    frame.ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2])
-}
-
-fn eth(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
-    frame.ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
-}
-
-fn bytes(frame: &FrameBuilder<'_>) -> Vec<u8> {
-    let mut buffer = vec![0xa5; frame.len() + 10];
-    let length = frame.emit(&mut buffer).unwrap();
-    assert_eq!(length, frame.len());
-    assert_eq!(buffer[length..], [0xa5; 10], "nothing is written behind the frame");
-    buffer.truncate(length);
-    buffer
 }
 
 fn samples() -> Vec<(Start, TrailerKind, FrameBuilder<'static>)> {

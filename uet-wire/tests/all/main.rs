@@ -16,6 +16,8 @@ mod examples;
 mod figures;
 #[cfg(feature = "crc")]
 mod frame;
+#[cfg(feature = "crc")]
+mod frames;
 #[cfg(all(feature = "bytes", feature = "nom", feature = "serde", feature = "proptest"))]
 mod glob;
 mod in_place;

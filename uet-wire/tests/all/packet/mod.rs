@@ -8,6 +8,7 @@ mod trailer;
 mod trimmed;
 mod uet;
 
+use crate::frames::{bytes, eth, v4, v6};
 use uet_wire::layout::Layer;
 use uet_wire::pds::RequestCc;
 use uet_wire::registry::Opcode;
@@ -24,25 +25,6 @@ fn frame() -> FrameBuilder<'static> {
     let request = RequestCc::rud().request(|r| r.psn(Psn(7))).done().unwrap();
     let write = Std::build(Opcode::UET_WRITE).head(|h| h.som(true).eom(true)).request_length(5);
     FrameBuilder::new(request).ses(write.done().unwrap()).payload(b"hello").udp(0xbeef)
-}
-
-fn v4(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
-    frame.ipv4([10, 0, 0, 1], [10, 0, 1, 12])
-}
-
-fn v6(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
-    frame.ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2])
-}
-
-fn eth(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
-    frame.ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
-}
-
-fn bytes(frame: &FrameBuilder<'_>) -> Vec<u8> {
-    let mut buffer = vec![0; 4096];
-    let length = frame.emit(&mut buffer).unwrap();
-    buffer.truncate(length);
-    buffer
 }
 
 fn set16(bytes: &mut [u8], at: usize, value: usize) {
