@@ -1,5 +1,6 @@
 //! Every header, truncated after each of its bytes but the last.
 
+use super::parts;
 use crate::case::{Bytes, Case, Family};
 use crate::usual;
 use uet_wire::layout::{Layout, Place};
@@ -52,10 +53,10 @@ fn cut(family: &mut Family, name: &str, layout: &'static Layout, given: &[(Place
 fn outer(family: &mut Family) {
     let ack = usual::header(uet_wire::pds::Ack::LAYOUT, &[]);
     let udp = FrameBuilder::opaque(&ack).udp(0xbeef);
-    let v4 = udp.clone().ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
-    let v6 = udp.clone().ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2]);
-    let native = FrameBuilder::opaque(&ack).native(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
-    let eth = v4.clone().ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+    let v4 = parts::v4(udp.clone());
+    let v6 = parts::v6(udp.clone());
+    let native = parts::v4(FrameBuilder::opaque(&ack).native(0xbeef));
+    let eth = parts::eth(v4.clone());
     for (name, layout, from, before, frame) in [
         ("eth", Ethernet::LAYOUT, Start::Eth, 0, &eth),
         ("vlan", Vlan::LAYOUT, Start::Eth, 14, &eth.clone().vlans(&[7])),

@@ -1,5 +1,6 @@
 //! Every field of every UET header at the ends of its range.
 
+use super::parts::v4;
 use crate::case::{Bytes, Case, Family};
 use crate::usual;
 use uet_wire::layout::{Kind, Layer, Layout, Place};
@@ -57,7 +58,7 @@ pub(crate) fn stand(layout: &'static Layout, header: &[u8], name: String, what: 
         return Case::uet(name, what, usual::packet(layout, header));
     }
     let uet = usual::header(Ack::LAYOUT, &[]);
-    let mut packet = FrameBuilder::opaque(&uet).native(0).ipv4([10, 0, 0, 1], [10, 0, 1, 12]).bytes();
+    let mut packet = v4(FrameBuilder::opaque(&uet).native(0)).bytes();
     packet[20..24].copy_from_slice(header);
     Case::uet(name, what, packet).from(Start::Ip)
 }

@@ -1,24 +1,10 @@
 //! The layers around UET: every encapsulation, and packets that are not UET.
 
-use super::parts::{built, data, request, write};
+use super::parts::{built, data, eth, request, v4, v6, write};
 use crate::case::{Bytes, Case, Family};
 use uet_wire::outer::Ipv4;
 use uet_wire::pds::Ack;
 use uet_wire::{FrameBuilder, Options, PdcId, Psn, Start};
-
-const V6: ([u16; 8], [u16; 8]) = ([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2]);
-
-fn v4(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
-    frame.ipv4([10, 0, 0, 1], [10, 0, 1, 12])
-}
-
-fn v6(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
-    frame.ipv6(V6.0, V6.1)
-}
-
-fn eth(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
-    frame.ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
-}
 
 /// PDS 12, SES 44, payload 16.
 fn message() -> FrameBuilder<'static> {
@@ -220,7 +206,7 @@ fn ipv6(family: &mut Family) {
         "an extension promises more than there is",
         extended(&frame, &[(60, long)]),
     );
-    let mut cut = extended(&ack().udp(7).ipv6(V6.0, V6.1), &[(60, options)]);
+    let mut cut = extended(&v6(ack().udp(7)), &[(60, options)]);
     cut.truncate(41);
     cut[5] = 1;
     add("ipv6-extension-cut", "an extension of one byte", cut);

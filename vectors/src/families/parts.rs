@@ -18,6 +18,8 @@ pub(super) const INITIATOR_IP: [u8; 4] = [10, 0, 0, 1];
 pub(super) const TARGET_IP: [u8; 4] = [10, 0, 1, 12];
 const INITIATOR_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const TARGET_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
+const INITIATOR_IPV6: [u16; 8] = [0xfd00, 0, 0, 0, 0, 0, 0, 1];
+const TARGET_IPV6: [u16; 8] = [0xfd00, 0, 0, 0, 0, 0, 0, 2];
 /// Traffic classes of requests and of their answers.
 const LOW: u8 = 10;
 const HIGH: u8 = 46;
@@ -44,6 +46,21 @@ pub(super) fn built<T>(header: Result<T, uet_wire::WriteError>) -> T {
         // A case that cannot be built is a mistake in its declaration.
         Err(error) => panic!("{error}"),
     }
+}
+
+/// Puts a packet of the initiator into IPv4.
+pub(super) fn v4(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
+    frame.ipv4(INITIATOR_IP, TARGET_IP)
+}
+
+/// Puts a packet of the initiator into IPv6.
+pub(super) fn v6(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
+    frame.ipv6(INITIATOR_IPV6, TARGET_IPV6)
+}
+
+/// Puts a packet of the initiator into Ethernet.
+pub(super) fn eth(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
+    frame.ethernet(INITIATOR_MAC, TARGET_MAC)
 }
 
 /// Builds a request of the initiator that requests an ACK.
@@ -203,7 +220,7 @@ pub(super) fn around(direction: Direction, uet: &[u8]) -> Vec<u8> {
     let low = uet.first().is_some_and(|byte| carries_data(byte >> 3));
     let frame = FrameBuilder::opaque(uet).udp(0xbeef).dscp(if low { LOW } else { HIGH }).ecn(1);
     let frame = match direction {
-        Direction::Initiator => frame.ipv4(INITIATOR_IP, TARGET_IP).ethernet(INITIATOR_MAC, TARGET_MAC),
+        Direction::Initiator => eth(v4(frame)),
         Direction::Target => frame.ipv4(TARGET_IP, INITIATOR_IP).ethernet(TARGET_MAC, INITIATOR_MAC),
     };
     frame.pad_to(FrameBuilder::SHORTEST).bytes()

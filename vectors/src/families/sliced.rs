@@ -1,6 +1,6 @@
 //! Packets truncated by the capture. The option `wire` is the length on the wire.
 
-use super::parts::{built, data, request, write};
+use super::parts::{self, built, data, request, write};
 use crate::case::{Bytes, Case, Family};
 use uet_wire::{FrameBuilder, Start, TrailerKind};
 
@@ -8,8 +8,8 @@ pub(super) fn family() -> Family {
     let mut family = Family::new("sliced", "json: sliced");
     let payload = data(0, 64);
     let uet = FrameBuilder::new(built(request(333, 332).done())).ses(write(1, 64)).payload(payload);
-    let ip = uet.clone().udp(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]).crc();
-    let eth = ip.clone().ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]).vlans(&[100]).bytes();
+    let ip = parts::v4(uet.clone().udp(0xbeef)).crc();
+    let eth = parts::eth(ip.clone()).vlans(&[100]).bytes();
     // Ethernet 14, tag 4, IPv4 20, UDP 8, PDS 12, SES 44, payload 64, CRC 4.
     for (kept, where_) in [
         (0, "before everything"),
@@ -32,9 +32,8 @@ pub(super) fn family() -> Family {
         let case = Case::eth(format!("eth-{kept:03}"), format!("cut by the capture {where_}"), eth.clone());
         family.add(case.trailer(TrailerKind::Crc).sliced(kept));
     }
-    let v6 =
-        uet.clone().udp(0xbeef).ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2]).bytes();
-    let native = uet.clone().native(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]).bytes();
+    let v6 = parts::v6(uet.clone().udp(0xbeef)).bytes();
+    let native = parts::v4(uet.clone().native(0xbeef)).bytes();
     let udp = uet.clone().udp(0xbeef).bytes();
     let uet = uet.bytes();
     for (name, start, bytes, kept) in [

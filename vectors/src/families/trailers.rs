@@ -1,6 +1,6 @@
 //! Ends of packets: correct and wrong CRC, and ICV.
 
-use super::parts::{built, data, ok, request, write};
+use super::parts::{built, data, eth, ok, request, v4, v6, write};
 use crate::case::{Bytes, Case, Family};
 use uet_wire::pds::Ack;
 use uet_wire::registry::PdsType;
@@ -16,15 +16,6 @@ pub(super) fn family() -> Family {
     let ordered = || FrameBuilder::new(ordered).ses(super::parts::write(1, 32)).payload(payload).udp(0xbeef);
     let ack = built(Ack::build().cack_psn(Psn(333)).spdcid(PdcId(0x8001)).dpdcid(PdcId(0x4001)).done());
     let ack = || FrameBuilder::new(ack).ses(ok(1)).udp(7);
-    fn v4(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
-        frame.ipv4([10, 0, 0, 1], [10, 0, 1, 12])
-    }
-    fn v6(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
-        frame.ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2])
-    }
-    fn eth(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
-        frame.ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
-    }
     let mut crc = |name: &str, what: &str, start, bytes: Vec<u8>| {
         family.add(Case::uet(name, what, bytes).from(start).trailer(TrailerKind::Crc));
     };

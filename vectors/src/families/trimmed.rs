@@ -1,7 +1,7 @@
 //! Packets trimmed by a switch. The unchanged UDP length or the traffic class reveals them. Some switches leave the IP
 //! length and the IPv4 checksum as they were.
 
-use super::parts::{INITIATOR, TARGET, built, data, write};
+use super::parts::{self, INITIATOR, TARGET, built, data, write};
 use crate::case::{Bytes, Case, Family};
 use uet_wire::outer::{Ipv4, Ipv6};
 use uet_wire::pds::RequestCc;
@@ -45,9 +45,9 @@ fn trim6(frame: &FrameBuilder<'_>, kept: usize) -> Vec<u8> {
 pub(super) fn family() -> Family {
     let mut family = Family::new("trimmed", "wire-format: trimming");
     let by_dscp = Options::DEFAULT.trimmed_dscp(Some(DSCP)).trimmed_lasthop_dscp(Some(LAST_HOP));
-    let v4 = request().udp(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
-    let v6 = request().udp(0xbeef).ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2]);
-    let native = request().native(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
+    let v4 = parts::v4(request().udp(0xbeef));
+    let v6 = parts::v6(request().udp(0xbeef));
+    let native = parts::v4(request().native(0xbeef));
     let ip = |name: String, what: &str, bytes: Vec<u8>| Case::uet(name, what, bytes).from(Start::Ip);
 
     for (word, kept, what) in [
@@ -91,7 +91,7 @@ pub(super) fn family() -> Family {
     let what = "without IP the UDP length beyond the bytes given tells";
     let datagram = trim4(&v4, SHORTEST)[Ipv4::LAYOUT.bytes..].to_vec();
     family.add(Case::uet("udp-at-24-bytes", what, datagram).from(Start::Udp));
-    let mut eth = v4.clone().ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]).bytes();
+    let mut eth = parts::eth(v4.clone()).bytes();
     eth.truncate(14);
     eth.extend(trim4(&v4, SHORTEST));
     eth.resize(60, 0);
