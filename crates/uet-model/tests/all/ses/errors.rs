@@ -42,17 +42,8 @@ impl Target {
             Mode::Uud => Ticket::Uud,
             _ => Ticket::Pdc(handle(7), Psn(self.psn)),
         };
-        let head = head.iter().copied().collect();
-        self.ses.handle(Indication::Request(RxRequest {
-            ticket,
-            from,
-            class: 0,
-            mode,
-            confirmed: true,
-            next_hdr,
-            head,
-            payload,
-        }));
+        let rx = RxRequest { mode, ..arrived(ticket, next_hdr, head, payload) };
+        self.ses.handle(Indication::Request(rx));
         let Some(Command::Respond(_, response)) = self.ses.poll_command() else { panic!("no response") };
         let response = Response::parse(&response.head).unwrap().0.copied();
         assert_eq!(self.ses.poll_command(), None, "one response");

@@ -52,16 +52,9 @@ fn completion_limit_refuses_temporarily() {
     let mut ask = |target: &mut Ses, psn| {
         initiator.post(Operation { header_data: Some(psn), ..write(KEY, 0, data(8)) }).unwrap();
         let Some(Command::Send(_, request)) = initiator.poll_command() else { panic!() };
-        target.handle(Indication::Request(RxRequest {
-            ticket: Ticket::Pdc(handle(7), Psn(psn as u32)),
-            from: ADDRESS[0].into(),
-            class: 0,
-            mode: Mode::Rud,
-            confirmed: true,
-            next_hdr: request.next_hdr,
-            head: request.head,
-            payload: request.payload,
-        }));
+        let ticket = Ticket::Pdc(handle(7), Psn(psn as u32));
+        let rx = arrived(ticket, request.next_hdr, &request.head, request.payload);
+        target.handle(Indication::Request(rx));
         target.poll_command()
     };
     assert!(matches!(ask(&mut target, 1), Some(Command::Respond(..))));
@@ -165,16 +158,9 @@ fn contradictory_packet_fails_its_message() {
         let target = &mut pair.side[1];
         while target.poll_event().is_some() {}
         for (psn, header) in [(1, packet(write, 24, true, false, 0)), (2, second)] {
-            target.handle(Indication::Request(RxRequest {
-                ticket: Ticket::Pdc(handle(7), Psn(psn)),
-                from: ADDRESS[0].into(),
-                class: 0,
-                mode: Mode::Rud,
-                confirmed: true,
-                next_hdr: NextHdr::UET_HDR_REQUEST_STD,
-                head: header.bytes().iter().copied().collect(),
-                payload: data(8),
-            }));
+            let ticket = Ticket::Pdc(handle(7), Psn(psn));
+            let rx = arrived(ticket, NextHdr::UET_HDR_REQUEST_STD, header.bytes(), data(8));
+            target.handle(Indication::Request(rx));
             assert!(matches!(target.poll_command(), Some(Command::Respond(..))));
         }
         let refused = std::iter::from_fn(|| target.poll_event()).last();

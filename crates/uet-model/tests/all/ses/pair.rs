@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use uet_model::ses::*;
 use uet_model::*;
 use uet_wire::Psn;
-use uet_wire::registry::NackCode;
+use uet_wire::registry::{NackCode, NextHdr};
 
 /// The addresses of initiator and target.
 pub(crate) const ADDRESS: [[u8; 4]; 2] = [[10, 0, 0, 1], [10, 0, 1, 12]];
@@ -277,6 +277,13 @@ pub(crate) fn read(key: u64, offset: u64, length: u32) -> Operation {
 
 pub(crate) fn send(tag: Option<u64>, data: Bytes) -> Operation {
     Operation::new(peer(), Work::Send { tag, data })
+}
+
+/// Returns a request that has arrived from side 0 by RUD.
+pub(crate) fn arrived(ticket: Ticket, next_hdr: NextHdr, head: &[u8], payload: Bytes) -> RxRequest {
+    let head = head.iter().copied().collect();
+    let from = ADDRESS[0].into();
+    RxRequest { ticket, from, class: 0, mode: Mode::Rud, confirmed: true, next_hdr, head, payload }
 }
 
 /// Exposes memory of zeros at index 10 of side 1.

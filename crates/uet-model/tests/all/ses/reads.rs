@@ -88,16 +88,9 @@ fn read_without_eom_ends_at_its_length() {
             .message_id(5)
             .address(|address| address.job_id(JOB).pid_on_fep(PID).resource_index(10));
         let header = header.memory_key(KEY).request_length(length).done().unwrap();
-        pair.side[1].handle(Indication::Request(RxRequest {
-            ticket: Ticket::Pdc(handle(9), Psn(1)),
-            from: ADDRESS[0].into(),
-            class: 0,
-            mode: Mode::Rud,
-            confirmed: true,
-            next_hdr: NextHdr::UET_HDR_REQUEST_STD,
-            head: header.bytes().iter().copied().collect(),
-            payload: Default::default(),
-        }));
+        let ticket = Ticket::Pdc(handle(9), Psn(1));
+        let rx = arrived(ticket, NextHdr::UET_HDR_REQUEST_STD, header.bytes(), Default::default());
+        pair.side[1].handle(Indication::Request(rx));
         let mut in_ack = 0;
         let mut in_return = 0;
         while let Some(command) = pair.side[1].poll_command() {
@@ -178,16 +171,9 @@ fn unexpected_read_data_is_refused() {
     let rx = |from: [u8; 4], pdcid, offset: u32| {
         let header = ResponseData::build().response_message_id(1).job_id(JOB).read_request_message_id(1);
         let header = header.payload_length(32).modified_length(64).message_offset(offset).done().unwrap();
-        RxRequest {
-            ticket: Ticket::Pdc(handle(pdcid), Psn(1)),
-            from: from.into(),
-            class: 0,
-            mode: Mode::Rud,
-            confirmed: true,
-            next_hdr: NextHdr::UET_HDR_RESPONSE_DATA,
-            head: header.bytes().iter().copied().collect(),
-            payload: data(32),
-        }
+        let ticket = Ticket::Pdc(handle(pdcid), Psn(1));
+        let rx = arrived(ticket, NextHdr::UET_HDR_RESPONSE_DATA, header.bytes(), data(32));
+        RxRequest { from: from.into(), ..rx }
     };
     let code = |ses: &mut Ses| loop {
         if let Some(Command::Respond(_, response)) = ses.poll_command() {
@@ -220,16 +206,9 @@ fn duplicate_read_data_counts_once() {
     for (psn, payload, expected) in
         [(1, data(32), ReturnCode::OK), (2, vec![9; 32].into(), ReturnCode::UNDELIVERABLE)]
     {
-        ses.handle(Indication::Request(RxRequest {
-            ticket: Ticket::Pdc(handle(7), Psn(psn)),
-            from: ADDRESS[1].into(),
-            class: 0,
-            mode: Mode::Rud,
-            confirmed: true,
-            next_hdr: NextHdr::UET_HDR_RESPONSE_DATA,
-            head: header.bytes().iter().copied().collect(),
-            payload,
-        }));
+        let ticket = Ticket::Pdc(handle(7), Psn(psn));
+        let rx = arrived(ticket, NextHdr::UET_HDR_RESPONSE_DATA, header.bytes(), payload);
+        ses.handle(Indication::Request(RxRequest { from: ADDRESS[1].into(), ..rx }));
         let response = std::iter::from_fn(|| ses.poll_command()).find_map(|command| match command {
             Command::Respond(_, response) => Some(response),
             _ => None,

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use uet_model::ses::*;
 use uet_model::*;
-use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
+use uet_wire::registry::{List, NextHdr, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, Std};
 
 fn answer(response: &TxResponse) -> Response {
@@ -419,16 +419,9 @@ fn deferred_send_restarts_as_a_new_message() {
 
 /// Returns the response of a side to a handmade request.
 fn ask(pair: &mut Pair, side: usize, from: [u8; 4], header: Std, payload: Bytes) -> ReturnCode {
-    pair.side[side].handle(Indication::Request(RxRequest {
-        ticket: Ticket::Pdc(handle(9), uet_wire::Psn(1)),
-        from: from.into(),
-        class: 0,
-        mode: Mode::Rud,
-        confirmed: true,
-        next_hdr: uet_wire::registry::NextHdr::UET_HDR_REQUEST_STD,
-        head: header.bytes().iter().copied().collect(),
-        payload,
-    }));
+    let ticket = Ticket::Pdc(handle(9), uet_wire::Psn(1));
+    let rx = arrived(ticket, NextHdr::UET_HDR_REQUEST_STD, header.bytes(), payload);
+    pair.side[side].handle(Indication::Request(RxRequest { from: from.into(), ..rx }));
     let Some(Command::Respond(_, response)) = pair.side[side].poll_command() else { panic!() };
     answer(&response).head().return_code()
 }

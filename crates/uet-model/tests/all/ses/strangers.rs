@@ -37,16 +37,11 @@ impl Part {
         let header = header.message_id(message).request_length(total);
         let header = header.address(|address| address.job_id(JOB).pid_on_fep(PID).resource_index(10));
         let header = if som { header } else { header.payload_length(8).message_offset(offset) };
-        target.handle(Indication::Request(RxRequest {
-            ticket: Ticket::Pdc(self.pdc(), Psn(offset + u32::from(message))),
-            from: IpAddr::from([10, 9, 0, from]),
-            class: 0,
-            mode: Mode::Rud,
-            confirmed,
-            next_hdr: NextHdr::UET_HDR_REQUEST_STD,
-            head: header.done().unwrap().bytes().iter().copied().collect(),
-            payload: data(8),
-        }));
+        let ticket = Ticket::Pdc(self.pdc(), Psn(offset + u32::from(message)));
+        let header = header.done().unwrap();
+        let rx = arrived(ticket, NextHdr::UET_HDR_REQUEST_STD, header.bytes(), data(8));
+        let from = IpAddr::from([10, 9, 0, from]);
+        target.handle(Indication::Request(RxRequest { from, confirmed, ..rx }));
         let Some(Command::Respond(_, response)) = target.poll_command() else { panic!("no response") };
         Response::parse(&response.head).unwrap().0.head().return_code()
     }
