@@ -1,4 +1,4 @@
-//! Plain messages, and what tagged messages share with them.
+//! Plain messages, and what tagged messages and writes share with them.
 
 use crate::ep::{EndpointObject, operate};
 use crate::memory::Buffer;
@@ -21,7 +21,7 @@ pub(crate) static OPS: MsgOps = MsgOps {
     injectdata,
 };
 
-/// The parameters of a send besides its buffer.
+/// The parameters of a send or a write besides its buffer.
 pub(crate) struct Sending {
     pub(crate) to: u64,
     pub(crate) tag: Option<u64>,
@@ -40,20 +40,25 @@ impl Sending {
     pub(crate) fn inject(to: u64) -> Self {
         Sending { report: false, ..Sending::new(to, core::ptr::null_mut()) }
     }
+
+    /// Returns the message, with a copy of the buffer.
+    pub(crate) fn message(self, ep: &EndpointObject, buffer: &Buffer) -> Result<Send> {
+        let Sending { to, tag, data, context, flags: own, report } = self;
+        let bits = own.unwrap_or_else(|| ep.send_flags());
+        Ok(Send {
+            to,
+            tag,
+            data: buffer.copy(!report || own.is_some_and(|own| own & flags::INJECT != 0))?,
+            cq_data: data,
+            delivery_complete: bits & flags::DELIVERY_COMPLETE != 0,
+            context: context as usize,
+            report: report && ep.reports_send(bits),
+        })
+    }
 }
 
 pub(crate) fn post_send(ep: &EndpointObject, buffer: &Buffer, sending: Sending) -> Result<()> {
-    let Sending { to, tag, data, context, flags: own, report } = sending;
-    let bits = own.unwrap_or_else(|| ep.send_flags());
-    ep.endpoint.send(Send {
-        to,
-        tag,
-        data: buffer.copy(!report || own.is_some_and(|own| own & flags::INJECT != 0))?,
-        cq_data: data,
-        delivery_complete: bits & flags::DELIVERY_COMPLETE != 0,
-        context: context as usize,
-        report: report && ep.reports_send(bits),
-    })
+    ep.endpoint.send(sending.message(ep, buffer)?)
 }
 
 /// The parameters of a receive besides its buffer.

@@ -2,12 +2,12 @@
 
 use crate::ep::{EndpointObject, operate};
 use crate::memory::Buffer;
+use crate::msg::Sending;
 use crate::sys::*;
 use core::ffi::c_void;
 use core::mem::size_of;
-use core::ptr;
 use libc::{iovec, ssize_t};
-use uet_fabric::{Code, Error, Read, Result, Write, flags};
+use uet_fabric::{Code, Error, Read, Result, Send, Write, flags};
 use uet_model::Memory;
 
 pub(crate) static OPS: RmaOps = RmaOps {
@@ -79,29 +79,11 @@ fn post_read(
     ep.endpoint.read(Read { from, key, offset, memory: Box::new(buffer), context: context as usize, report })
 }
 
-/// The parameters of a write besides its buffer.
-struct Writing {
-    remote: Remote,
-    data: Option<u64>,
-    context: *mut c_void,
-    flags: Option<u64>,
-    report: bool,
-}
-
-fn post_write(ep: &EndpointObject, buffer: &Buffer, writing: Writing) -> Result<()> {
-    let Writing { remote: Remote { peer: to, offset, key }, data: cq_data, context, flags: own, report } =
-        writing;
-    let bits = own.unwrap_or_else(|| ep.send_flags());
-    ep.endpoint.write(Write {
-        to,
-        key,
-        offset,
-        data: buffer.copy(!report || own.is_some_and(|own| own & flags::INJECT != 0))?,
-        cq_data,
-        delivery_complete: bits & flags::DELIVERY_COMPLETE != 0,
-        context: context as usize,
-        report: report && ep.reports_send(bits),
-    })
+fn post_write(ep: &EndpointObject, buffer: &Buffer, remote: Remote, sending: Sending) -> Result<()> {
+    let Remote { offset, key, .. } = remote;
+    let message = sending.message(ep, buffer)?;
+    let Send { to, data, cq_data, delivery_complete, context, report, .. } = message;
+    ep.endpoint.write(Write { to, key, offset, data, cq_data, delivery_complete, context, report })
 }
 
 unsafe extern "C" fn read(
@@ -165,8 +147,7 @@ unsafe extern "C" fn write(
     // SAFETY: `fid` is an endpoint; the buffer is valid during the call, which copies it.
     unsafe {
         let buffer = Buffer::new(memory.cast_mut(), length);
-        let writing = Writing { remote, data: None, context, flags: None, report: true };
-        operate(fid, |ep| post_write(ep, &buffer, writing))
+        operate(fid, |ep| post_write(ep, &buffer, remote, Sending::new(peer, context)))
     }
 }
 
@@ -180,10 +161,9 @@ unsafe extern "C" fn writev(
     key: u64,
     context: *mut c_void,
 ) -> ssize_t {
-    let writing =
-        Writing { remote: Remote { peer, offset, key }, data: None, context, flags: None, report: true };
+    let (remote, sending) = (Remote { peer, offset, key }, Sending::new(peer, context));
     // SAFETY: as in `write`; the caller passes `count` parts.
-    unsafe { operate(fid, |ep| post_write(ep, &Buffer::from_iov(iov, count)?, writing)) }
+    unsafe { operate(fid, |ep| post_write(ep, &Buffer::from_iov(iov, count)?, remote, sending)) }
 }
 
 unsafe extern "C" fn writemsg(fid: *mut Fid, msg: *const RmaMsg, bits: u64) -> ssize_t {
@@ -194,11 +174,8 @@ unsafe extern "C" fn writemsg(fid: *mut Fid, msg: *const RmaMsg, bits: u64) -> s
             let buffer = Buffer::from_iov(msg.iov, msg.iov_count)?;
             let remote = Remote::of_message(msg, &buffer)?;
             let data = (bits & flags::REMOTE_CQ_DATA != 0).then_some(msg.data);
-            post_write(
-                ep,
-                &buffer,
-                Writing { remote, data, context: msg.context, flags: Some(bits), report: true },
-            )
+            let sending = Sending { data, flags: Some(bits), ..Sending::new(msg.addr, msg.context) };
+            post_write(ep, &buffer, remote, sending)
         })
     }
 }
@@ -215,8 +192,7 @@ unsafe extern "C" fn inject(
     // SAFETY: as in `write`.
     unsafe {
         let buffer = Buffer::new(memory.cast_mut(), length);
-        let writing = Writing { remote, data: None, context: ptr::null_mut(), flags: None, report: false };
-        operate(fid, |ep| post_write(ep, &buffer, writing))
+        operate(fid, |ep| post_write(ep, &buffer, remote, Sending::inject(peer)))
     }
 }
 
@@ -235,8 +211,8 @@ unsafe extern "C" fn writedata(
     // SAFETY: as in `write`.
     unsafe {
         let buffer = Buffer::new(memory.cast_mut(), length);
-        let writing = Writing { remote, data: Some(data), context, flags: None, report: true };
-        operate(fid, |ep| post_write(ep, &buffer, writing))
+        let sending = Sending { data: Some(data), ..Sending::new(peer, context) };
+        operate(fid, |ep| post_write(ep, &buffer, remote, sending))
     }
 }
 
@@ -253,9 +229,8 @@ unsafe extern "C" fn injectdata(
     // SAFETY: as in `write`.
     unsafe {
         let buffer = Buffer::new(memory.cast_mut(), length);
-        let writing =
-            Writing { remote, data: Some(data), context: ptr::null_mut(), flags: None, report: false };
-        operate(fid, |ep| post_write(ep, &buffer, writing))
+        let sending = Sending { data: Some(data), ..Sending::inject(peer) };
+        operate(fid, |ep| post_write(ep, &buffer, remote, sending))
     }
 }
 

@@ -9,8 +9,8 @@ use libc::{iovec, ssize_t};
 #[repr(C)]
 pub(crate) struct FabricOps {
     pub(crate) size: usize,
-    pub(crate) domain: unsafe extern "C" fn(*mut Fid, *mut Info, *mut *mut Fid, *mut c_void) -> c_int,
-    pub(crate) passive_ep: unsafe extern "C" fn(*mut Fid, *mut Info, *mut *mut Fid, *mut c_void) -> c_int,
+    pub(crate) domain: Open<Info>,
+    pub(crate) passive_ep: Open<Info>,
     pub(crate) eq_open: Open<EqAttr>,
     pub(crate) wait_open: unsafe extern "C" fn(*mut Fid, *mut c_void, *mut *mut Fid) -> c_int,
     pub(crate) trywait: unsafe extern "C" fn(*mut Fid, *mut *mut Fid, c_int) -> c_int,
@@ -121,16 +121,16 @@ pub(crate) struct EqOps {
     pub(crate) strerror: Strerror,
 }
 
+type OpenContext = unsafe extern "C" fn(*mut Fid, c_int, *mut c_void, *mut *mut Fid, *mut c_void) -> c_int;
+
 #[repr(C)]
 pub(crate) struct EpOps {
     pub(crate) size: usize,
     pub(crate) cancel: unsafe extern "C" fn(*mut Fid, *mut c_void) -> ssize_t,
     pub(crate) getopt: unsafe extern "C" fn(*mut Fid, c_int, c_int, *mut c_void, *mut usize) -> c_int,
     pub(crate) setopt: unsafe extern "C" fn(*mut Fid, c_int, c_int, *const c_void, usize) -> c_int,
-    pub(crate) tx_ctx:
-        unsafe extern "C" fn(*mut Fid, c_int, *mut c_void, *mut *mut Fid, *mut c_void) -> c_int,
-    pub(crate) rx_ctx:
-        unsafe extern "C" fn(*mut Fid, c_int, *mut c_void, *mut *mut Fid, *mut c_void) -> c_int,
+    pub(crate) tx_ctx: OpenContext,
+    pub(crate) rx_ctx: OpenContext,
     pub(crate) rx_size_left: unsafe extern "C" fn(*mut Fid) -> ssize_t,
     pub(crate) tx_size_left: unsafe extern "C" fn(*mut Fid) -> ssize_t,
 }
@@ -218,6 +218,17 @@ pub(crate) struct TaggedOps {
     pub(crate) injectdata: unsafe extern "C" fn(*mut Fid, *const c_void, usize, u64, u64, u64) -> ssize_t,
 }
 
+type Vectored = unsafe extern "C" fn(
+    *mut Fid,
+    *const iovec,
+    *mut *mut c_void,
+    usize,
+    u64,
+    u64,
+    u64,
+    *mut c_void,
+) -> ssize_t;
+
 #[repr(C)]
 pub(crate) struct RmaOps {
     pub(crate) size: usize,
@@ -231,16 +242,7 @@ pub(crate) struct RmaOps {
         u64,
         *mut c_void,
     ) -> ssize_t,
-    pub(crate) readv: unsafe extern "C" fn(
-        *mut Fid,
-        *const iovec,
-        *mut *mut c_void,
-        usize,
-        u64,
-        u64,
-        u64,
-        *mut c_void,
-    ) -> ssize_t,
+    pub(crate) readv: Vectored,
     pub(crate) readmsg: unsafe extern "C" fn(*mut Fid, *const RmaMsg, u64) -> ssize_t,
     pub(crate) write: unsafe extern "C" fn(
         *mut Fid,
@@ -252,16 +254,7 @@ pub(crate) struct RmaOps {
         u64,
         *mut c_void,
     ) -> ssize_t,
-    pub(crate) writev: unsafe extern "C" fn(
-        *mut Fid,
-        *const iovec,
-        *mut *mut c_void,
-        usize,
-        u64,
-        u64,
-        u64,
-        *mut c_void,
-    ) -> ssize_t,
+    pub(crate) writev: Vectored,
     pub(crate) writemsg: unsafe extern "C" fn(*mut Fid, *const RmaMsg, u64) -> ssize_t,
     pub(crate) inject: unsafe extern "C" fn(*mut Fid, *const c_void, usize, u64, u64, u64) -> ssize_t,
     pub(crate) writedata: unsafe extern "C" fn(
