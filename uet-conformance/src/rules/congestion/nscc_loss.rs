@@ -1,9 +1,9 @@
 //! The reaction of a source's window to trims, losses and the receiver penalty (section 3.6.13).
 
 use super::steps::{
-    ALGORITHMS, HOP, LONG_TIMEOUT, fill_window, flow_of_windows, flow_under, flow_with_full_window,
-    long_flow, need_in_flight, opening_request, refuse_half, run_until_full, shrink_by_marks, timely_answers,
-    watch_for,
+    ALGORITHMS, HOP, LONG_TIMEOUT, expect_window_after_last_hop_trims, fill_window, flow_of_windows,
+    flow_under, flow_with_full_window, long_flow, need_in_flight, opening_request, refuse_half,
+    run_until_full, shrink_by_marks, timely_answers, watch_for,
 };
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
@@ -264,14 +264,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("nscc/last-hop-trims-with-rccc", "With RCCC, trims at the last hop do not shrink the window")
         .checks(&[CC_TRIM_003])
         .needs(&[RCCC, NSCC])
-        .measure(|t| {
-            // The window of NSCC is full, so each packet that leaves takes the place of a trimmed one.
-            let mut flow = flow_under(t, "both")?;
-            let (left, half) = refuse_half(t, &mut flow, NackCode::TRIMMED_LASTHOP)?;
-            let least = Bound::from(half.saturating_sub(1)).tolerating("one packet");
-            t.at_least(CC_TRIM_003, "packets that leave after trims at the last hop", least, left);
-            Ok(())
-        }),
+        .measure(expect_window_after_last_hop_trims),
     rule("nscc/fabric-trims", "Trims in the fabric shrink the window, with or without RCCC")
         .checks(&[CC_TRIM_001])
         .over(&[&MODE, &CARRIER, &ALGORITHMS])

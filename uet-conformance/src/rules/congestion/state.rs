@@ -2,8 +2,8 @@
 //! the range of a field (sections 3.6.12 to 3.6.14).
 
 use super::steps::{
-    ALGORITHMS, flow_of_windows, flow_on_new_context, flow_under, grant_by_ack, late_answers,
-    opening_request, refuse_half, short_silence, shrink_by_marks, timely_answers, watch_for,
+    ALGORITHMS, expect_window_after_last_hop_trims, flow_of_windows, flow_on_new_context, grant_by_ack,
+    late_answers, opening_request, short_silence, shrink_by_marks, timely_answers, watch_for,
 };
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
@@ -131,14 +131,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[CC_TRIM_003])
         .needs(&[RCCC, NSCC])
         .over(&[&MODE])
-        .measure(|t| {
-            // The window of NSCC is full, so each packet that leaves takes the place of a trimmed one.
-            let mut flow = flow_under(t, "both")?;
-            let (left, half) = refuse_half(t, &mut flow, NackCode::TRIMMED_LASTHOP)?;
-            let least = Bound::from(half.saturating_sub(1)).tolerating("one packet");
-            t.at_least(CC_TRIM_003, "packets that leave after trims at the last hop", least, left);
-            Ok(())
-        }),
+        .measure(expect_window_after_last_hop_trims),
     rule("cc-state/long-service-time", "A service_time above the range of the field is 0xFFFF or 0")
         .checks(&[CC_SERVICE_002])
         .needs(&[RUD, WRITE, NSCC])

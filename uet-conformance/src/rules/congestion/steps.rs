@@ -128,6 +128,16 @@ pub(super) fn refuse_half(t: &mut Test<'_>, flow: &mut Flow, code: NackCode) -> 
     Ok(((flow.target.got.len() - before) as u32, half))
 }
 
+/// Expects that trims at the last hop leave the window of NSCC unchanged while RCCC runs too.
+pub(super) fn expect_window_after_last_hop_trims(t: &mut Test<'_>) -> Outcome {
+    // The window is full, so each packet that leaves takes the place of a trimmed one.
+    let mut flow = flow_under(t, "both")?;
+    let (left, half) = refuse_half(t, &mut flow, NackCode::TRIMMED_LASTHOP)?;
+    let least = Bound::from(half.saturating_sub(1)).tolerating("one packet");
+    t.at_least(CC_TRIM_003, "packets that leave after trims at the last hop", least, left);
+    Ok(())
+}
+
 /// Receives packets for this time, without an answer.
 pub(super) fn watch_for(t: &mut Test<'_>, flow: &mut Flow, during: Duration) -> Outcome {
     let end = t.now() + during;

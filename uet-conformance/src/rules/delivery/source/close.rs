@@ -6,6 +6,7 @@ use super::steps::{
 };
 use crate::prelude::*;
 use crate::rules::steps::{expect_source_closes_in_range, retransmissions};
+use uet_wire::pds::Control;
 use uet_wire::registry::ResponseOpcode;
 use uet_wire::ses::{Response, ResponseData};
 
@@ -166,9 +167,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-close/retransmitted", "CLOSE_COMMAND is retransmitted with the same PSN and with retx")
         .checks(&[PDS_RTO_001, PDS_RTO_005, PDS_CLOSE_002])
         .run(|t| {
-            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
-            close(t, peer)?;
-            let (_, first) = expect_close(t, &target, PDS_CLOSE_002)?;
+            let (_, target, first) = open_and_close(t)?;
             t.check(PDS_RTO_005, "flag retx", false, first.retx());
             for n in 0..retransmissions(t, 2)? {
                 let within = t.soon() + t.scaled(t.rto() * (2 << n));
@@ -182,9 +181,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-close/old-ack", "An old ACK does not stand for the ACK of CLOSE_COMMAND")
         .checks(&[PDS_RTO_001, PDS_CLOSE_002])
         .run(|t| {
-            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
-            close(t, peer)?;
-            let (_, first) = expect_close(t, &target, PDS_CLOSE_002)?;
+            let (_, target, first) = open_and_close(t)?;
             target.ack(t, 0)?;
             let within = t.later();
             let (_, repeated) = target.expect_control(t, PDS_RTO_001, CtlType::CLOSE_COMMAND, within)?;
@@ -194,9 +191,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-close/next-context", "After CLOSE_COMMAND, a new message opens another context")
         .checks(&[PDS_CLOSE_004, PDS_SYN_001, PDS_CLOSE_002, PDS_SYN_007])
         .run(|t| {
-            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
-            close(t, peer)?;
-            let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
+            let (peer, target, command) = open_and_close(t)?;
             let since = t.now();
             t.post(post(PostKind::Write, peer, 64))?;
             // The sources leave open if a new context waits until this one has ended.
@@ -208,17 +203,9 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-close/acknowledged", "The ACK of CLOSE_COMMAND ends the context")
         .checks(&[PDS_CLOSE_004, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
         .run(|t| {
-            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
-            close(t, peer)?;
-            let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
+            let (peer, target, command) = open_and_close(t)?;
             ack_control(t, &target, command.psn())?;
-            t.settle()?;
-            let (span, since) = (4 * t.rto(), t.now());
-            t.expect_none(PDS_CLOSE_004, "no retransmitted CLOSE_COMMAND", span, |seen| {
-                target.control(seen, CtlType::CLOSE_COMMAND)
-            })?;
-            t.post(post(PostKind::Write, peer, 64))?;
-            expect_another_context(t, &target, PDS_CLOSE_004, since)
+            expect_closed(t, peer, &target, PDS_CLOSE_004)
         }),
     rule(
         "source-close/covered",
@@ -226,33 +213,17 @@ pub(super) const RULES: &[Rule] = &[
     )
     .checks(&[PDS_PSN_005, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
     .run(|t| {
-        let (peer, target) = Target::with_peer(t, Mode::Rud)?;
-        close(t, peer)?;
-        let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
+        let (peer, target, command) = open_and_close(t)?;
         let ack = target.pdc.ack(target.psn(0)).cack(command.psn());
         target.answer(t, AckBuilder { response: None, ..ack })?;
-        t.settle()?;
-        let (span, since) = (4 * t.rto(), t.now());
-        t.expect_none(PDS_PSN_005, "no retransmitted CLOSE_COMMAND", span, |seen| {
-            target.control(seen, CtlType::CLOSE_COMMAND)
-        })?;
-        t.post(post(PostKind::Write, peer, 64))?;
-        expect_another_context(t, &target, PDS_PSN_005, since)
+        expect_closed(t, peer, &target, PDS_PSN_005)
     }),
     rule("source-close/refused", "A NACK CLOSING_IN_ERR for CLOSE_COMMAND ends the context")
         .checks(&[PDS_NACK_013, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
         .run(|t| {
-            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
-            close(t, peer)?;
-            let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
+            let (peer, target, command) = open_and_close(t)?;
             t.send(&target.pdc, &target.pdc.nack(NackCode::CLOSING_IN_ERR, command.psn())?)?;
-            t.settle()?;
-            let (span, since) = (4 * t.rto(), t.now());
-            t.expect_none(PDS_NACK_013, "no retransmitted CLOSE_COMMAND", span, |seen| {
-                target.control(seen, CtlType::CLOSE_COMMAND)
-            })?;
-            t.post(post(PostKind::Write, peer, 64))?;
-            expect_another_context(t, &target, PDS_NACK_013, since)
+            expect_closed(t, peer, &target, PDS_NACK_013)
         }),
     rule("source-close/nack", "A CLOSE_COMMAND that gets a NACK for lack of a resource is retransmitted")
         .checks(&[PDS_NACK_004, PDS_RTO_005, PDS_CLOSE_002, PDS_CLOSE_004])
@@ -284,9 +255,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_RTO_003, PDS_CLOSE_002, PDS_RTO_004, PDS_SYN_001, PDS_SYN_007])
         .run(|t| {
             let most = retransmission_limit(t)? as usize;
-            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
-            close(t, peer)?;
-            expect_close(t, &target, PDS_CLOSE_002)?;
+            let (peer, target, _) = open_and_close(t)?;
             let span = t.until_given_up();
             t.pause(span)?;
             let mut times = 1;
@@ -302,9 +271,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-close/late-data", "Read data that arrives after the close is refused")
         .checks(&[PDS_CLOSE_009, PDS_CLOSE_002])
         .run(|t| {
-            let (peer, target) = Target::with_peer(t, Mode::Rud)?;
-            close(t, peer)?;
-            let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
+            let (peer, target, command) = open_and_close(t)?;
             ack_control(t, &target, command.psn())?;
             t.settle()?;
             let head = ResponseData::build().read_request_message_id(1).job_id(101).response_message_id(9);
@@ -349,6 +316,26 @@ pub(super) const RULES: &[Rule] = &[
             expect_source_closes_in_range(t, most)
         }),
 ];
+
+/// Opens a context, and has the device close it. Returns the peer, the target and CLOSE_COMMAND.
+fn open_and_close(t: &mut Test<'_>) -> Result<(u64, Target, Control), Stop> {
+    let (peer, target) = Target::with_peer(t, Mode::Rud)?;
+    close(t, peer)?;
+    let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
+    Ok((peer, target, command))
+}
+
+/// Expects that the device does not retransmit CLOSE_COMMAND, and that its next message opens another
+/// context.
+fn expect_closed(t: &mut Test<'_>, peer: u64, target: &Target, requirement: &Requirement) -> Outcome {
+    t.settle()?;
+    let (span, since) = (4 * t.rto(), t.now());
+    t.expect_none(requirement, "no retransmitted CLOSE_COMMAND", span, |seen| {
+        target.control(seen, CtlType::CLOSE_COMMAND)
+    })?;
+    t.post(post(PostKind::Write, peer, 64))?;
+    expect_another_context(t, target, requirement, since)
+}
 
 /// Returns the data of a read of one packet that opened the context, as packet `n` of the return direction.
 fn return_data(target: &Target, n: u32, bytes: &[u8]) -> Result<UetBuf, Stop> {
