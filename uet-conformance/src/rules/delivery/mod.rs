@@ -3,3 +3,10 @@
 
 pub(super) mod source;
 pub(super) mod target;
+
+use crate::prelude::{CARRIER, MODE, RuleDraft, START};
+
+/// Begins a rule with the usual axes of packet delivery.
+const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
+    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
+}

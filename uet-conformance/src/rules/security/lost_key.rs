@@ -1,7 +1,7 @@
 //! A device that loses the key with which it sends (section 3.7): it neither answers nor retransmits, and
 //! sends nothing in plaintext.
 
-use super::steps::{NEEDS, establish_as, open_as, plain_write, write_in_flight};
+use super::steps::{establish_as, open_as, plain_write, rule, write_in_flight};
 use crate::prelude::*;
 use crate::rules::steps::{post_idempotent, rudi_request};
 use crate::{SECURED, Wire, rudi};
@@ -31,11 +31,6 @@ const ASKING: Axis<Asking> = axis("packet").needing(&[
     ("close", Asking::Close, &[]),
     ("rudi", Asking::Rudi, &[RUDI]),
 ]);
-
-/// Begins a rule with the usual needs and axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).needs(NEEDS).over(&[&SECURED])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("tss-send/lost-key-target", "A target that has lost its current key answers nothing")

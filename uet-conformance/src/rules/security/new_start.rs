@@ -1,6 +1,6 @@
 //! The reaction of an initiator in a secure domain to NACK NEW_START_PSN (section 3.5.8).
 
-use super::steps::{NEEDS, ignore_plaintext_nacks, with_wrong_icv, write_in_flight};
+use super::steps::{ignore_plaintext_nacks, rule, with_wrong_icv, write_in_flight};
 use crate::SECURED;
 use crate::prelude::*;
 use crate::rules::steps::{check_in_flight, full_packet_size};
@@ -33,11 +33,6 @@ const EQUAL_PSNS: Axis<bool> = axis("psns").values(&[("different", false), ("equ
 
 /// True if the NACK names the context that the device has opened second.
 const NAMED: Axis<bool> = axis("named").values(&[("first", false), ("second", true)]);
-
-/// Begins a rule with the usual needs and axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).needs(NEEDS).over(&[&SECURED])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("tss-new-start/renumber", "An initiator renumbers all its packets from the required Start_PSN")

@@ -1,9 +1,9 @@
 //! Plaintext packets from a peer that a secure domain covers (section 3.7).
 
 use super::steps::{
-    CONTROL, NEEDS, Spoil, check_write, control_packet, establish_as, expect_control_ignored,
-    expect_no_answer, expect_no_effect, expect_response_kept, ignore_plaintext_nacks, open_secured,
-    plain_retransmission, plain_write, write_in_flight,
+    CONTROL, Spoil, check_write, control_packet, establish_as, expect_control_ignored, expect_no_answer,
+    expect_no_effect, expect_response_kept, ignore_plaintext_nacks, open_secured, plain_retransmission,
+    plain_write, rule, write_in_flight,
 };
 use crate::SECURED;
 use crate::prelude::*;
@@ -22,11 +22,6 @@ const REQUIRED: Axis<bool> = axis("require-protection").values(&[("yes", true), 
 
 /// Leaves a packet without protection.
 const PLAINTEXT: Spoil = |_, wire| Ok(wire.clone());
-
-/// Begins a rule with the usual needs and axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).needs(NEEDS).over(&[&SECURED])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("tss-plaintext/request", "A secured context takes in no plaintext request under any policy")

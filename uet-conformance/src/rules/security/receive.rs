@@ -4,8 +4,8 @@
 use super::header::secure_with_offset;
 use super::start::{check_not_executed, open_recorded, overwrite_and_close};
 use super::steps::{
-    NEEDS, READABLE, check_write, establish_as, expect_executed, expect_no_answer, expect_no_effect,
-    learn_start, open_secured, plain_write,
+    READABLE, check_write, establish_as, expect_executed, expect_no_answer, expect_no_effect, learn_start,
+    open_secured, plain_write, rule,
 };
 use crate::prelude::*;
 use crate::rules::steps::{expect_close_in_range, idempotent_region, shorten_psn_range};
@@ -26,11 +26,6 @@ const SDI: Axis<fn(u32) -> u32> = axis("sdi").values(&[
 
 /// Limit_PSN_Range. A secured context has the limit in any case.
 pub(super) const LIMITED: Axis<bool> = axis("limit").values(&[("off", false), ("on", true)]);
-
-/// Begins a rule with the usual needs and axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).needs(NEEDS).over(&[&SECURED])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("tss-receive/psn-range", "A target near the end of its secured return PSNs requests a close")

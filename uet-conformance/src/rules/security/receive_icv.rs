@@ -6,8 +6,8 @@
 use super::header::secure_with_offset;
 use super::start::{METHOD, secure_with_method};
 use super::steps::{
-    CLUSTER, IDENTIFIED, NEEDS, READABLE, check_write, establish_as, expect_ignored, expect_no_answer,
-    expect_no_effect, expect_response_kept, flip_bit, forge_requests, open_secured, plain_write,
+    CLUSTER, IDENTIFIED, READABLE, check_write, establish_as, expect_ignored, expect_no_answer,
+    expect_no_effect, expect_response_kept, flip_bit, forge_requests, open_secured, plain_write, rule,
     with_wrong_icv,
 };
 use crate::prelude::*;
@@ -93,11 +93,6 @@ enum Flipped {
     Body(usize),
     /// The lowest bit of a byte, counted from the end.
     End(usize),
-}
-
-/// Begins a rule with the usual needs and axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).needs(NEEDS).over(&[&SECURED])
 }
 
 pub(super) const RULES: &[Rule] = &[

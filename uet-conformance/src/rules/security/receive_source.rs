@@ -2,7 +2,7 @@
 
 use super::header::secure_with_offset;
 use super::receive::send_trimmed;
-use super::steps::{FLAW, Flaw, NEEDS, READABLE, flip_bit, send_flawed, write_in_flight};
+use super::steps::{FLAW, Flaw, READABLE, flip_bit, rule, send_flawed, write_in_flight};
 use crate::SECURED;
 use crate::prelude::*;
 use crate::rules::steps::{build_rudi_response, post_idempotent, reverse_path, rudi_request};
@@ -13,11 +13,6 @@ const LENGTH: usize = 200;
 /// The return code of the response that does not open.
 const CODE: Axis<ReturnCode> =
     axis("code").values(&[("ok", ReturnCode::OK), ("bad-mkey", ReturnCode::BAD_MKEY)]);
-
-/// Begins a rule with the usual needs and axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).needs(NEEDS).over(&[&SECURED])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("tss-receive/flawed-data", "Read data that does not open is neither delivered nor acknowledged")

@@ -1,8 +1,8 @@
 //! The rotation of keys: association numbers, replaced keys and epochs (section 3.7).
 
 use super::steps::{
-    EPOCH, MEMBER, NEEDS, add_key, check_epoch_sent, check_write, expect_executed, expect_no_effect,
-    latest_an, open_as, open_secured, plain_write, switch_to, with_wrong_icv, write_in_flight,
+    EPOCH, MEMBER, add_key, check_epoch_sent, check_write, expect_executed, expect_no_effect, latest_an,
+    open_as, open_secured, plain_write, rule, switch_to, with_wrong_icv, write_in_flight,
 };
 use crate::SECURED;
 use crate::prelude::*;
@@ -28,11 +28,6 @@ const WRONG_KEY: Axis<WrongKey> =
 enum WrongKey {
     OtherSlot,
     Zeros,
-}
-
-/// Begins a rule with the usual needs and axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).needs(NEEDS).over(&[&SECURED])
 }
 
 pub(super) const RULES: &[Rule] = &[

@@ -1,17 +1,12 @@
 //! An initiator that gets answers under old and new keys and in several epochs (section 3.7).
 
 use super::rotation::{CURRENT, epoch_lifetime};
-use super::steps::{MEMBER, NEEDS, add_key, check_epoch_sent, latest_an, switch_to, write_in_flight};
+use super::steps::{MEMBER, add_key, check_epoch_sent, latest_an, rule, switch_to, write_in_flight};
 use crate::prelude::*;
 use crate::{SECURED, Wire};
 
 /// True if another key takes the place of the removed one.
 const REPLACED: Axis<bool> = axis("slot").values(&[("empty", false), ("other-key", true)]);
-
-/// Begins a rule with the usual needs and axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).needs(NEEDS).over(&[&SECURED])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("tss-rotation/ack-in-flight", "An ACK under the old key that arrives after a key switch counts")

@@ -2,7 +2,7 @@
 
 use super::receive::LIMITED;
 use super::steps::{
-    CLUSTER, NEEDS, check_write, establish_as, open_as, open_secured, plain_retransmission, plain_write,
+    CLUSTER, check_write, establish_as, open_as, open_secured, plain_retransmission, plain_write, rule,
     write_in_flight,
 };
 use crate::SECURED;
@@ -33,11 +33,6 @@ const UNPROTECTED: Axis<Mode> = axis("operation").needing(&[
     ("rudi-write", Mode::Rudi, &[RUDI]),
     ("datagram", Mode::Uud, &[UUD, DATAGRAM]),
 ]);
-
-/// Begins a rule with the usual needs and axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).needs(NEEDS).over(&[&SECURED])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("tss-send/operation", "A device sends an operation under the key of its domain")

@@ -7,6 +7,11 @@ use uet_wire::catalogue::Requirement;
 
 pub(super) const NEEDS: &[Need] = &[RUD, WRITE, TSS];
 
+/// Begins a rule with the usual needs and axes of secured packets.
+pub(super) const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
+    crate::rule(id, title).needs(NEEDS).over(&[&SECURED])
+}
+
 const fn kind(mode: KeyMode, ssi: bool) -> DomainKind {
     DomainKind { mode, ssi }
 }

@@ -2,6 +2,7 @@
 
 use super::steps::other_pdcid;
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 use crate::rules::steps::{expect_ack_ignored, message_in_flight};
 use uet_wire::Version;
 use uet_wire::pds::{Ack, AckCc, AckCcx, Nack};
@@ -29,11 +30,6 @@ const CONTENT: Axis<Content> =
 /// The operation whose ACK is trimmed.
 const ACKED: Axis<PostKind> =
     axis("operation").needing(&[("write", PostKind::Write, &[]), ("read", PostKind::Read, &[READ])]);
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("source-ack/cumulative", "One cumulative ACK completes all messages that it covers")

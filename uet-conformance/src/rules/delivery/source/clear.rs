@@ -2,6 +2,7 @@
 
 use super::steps::{clear_psn, guaranteed, read_data, request_clear, smallest_range};
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 use crate::rules::steps::message_in_flight;
 use uet_wire::pds::Control;
 use uet_wire::registry::ResponseOpcode;
@@ -9,11 +10,6 @@ use uet_wire::ses::Response;
 
 /// True if a bitmap reports the arrival of packets; otherwise ACKs with NULL do.
 const BITMAP: Axis<bool> = axis("report").values(&[("bitmap", true), ("null", false)]);
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("source-clear/cumulative-psn", "CLEAR_PSN follows the cumulative PSN")

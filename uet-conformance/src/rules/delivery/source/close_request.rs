@@ -5,15 +5,11 @@ use super::steps::{
     ack_control, expect_another_context, expect_close, expect_no_close, request_close, serve_whole,
 };
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 use uet_wire::pds::Control;
 
 /// True if the duplicate arrives after the CLOSE_COMMAND.
 const COMMANDED: Axis<bool> = axis("duplicate").values(&[("before-command", false), ("after-command", true)]);
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("source-close/close-request", "The device acknowledges CLOSE_REQUEST and closes the context")

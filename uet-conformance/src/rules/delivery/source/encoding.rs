@@ -3,6 +3,7 @@
 
 use super::steps::request_clear;
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 use crate::rules::steps::message_in_flight;
 use uet_control::Remote;
 use uet_wire::pds::Pds;
@@ -11,11 +12,6 @@ use uet_wire::ses::Ses;
 /// Requirements for every request.
 const ANY: &[&Requirement] =
     &[WIRE_TYPE_001, WIRE_NEXT_001, WIRE_NEXT_002, WIRE_RSVD_001, WIRE_PDCID_001, WIRE_SES_001];
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("source-encoding/opening", "Requests that open a context are well formed")

@@ -2,6 +2,7 @@
 
 use super::steps::{check_opening, other_pdcid};
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 use uet_wire::ses::Ses;
 
 /// The traffic classes of the first context and of the second one.
@@ -12,11 +13,6 @@ const DEFAULT_MPR: Axis<u64> = axis("default-mpr").values(&[("1", 1), ("64", 64)
 
 /// A timeout in nanoseconds that ends after the last packet of the default window.
 const LONG_TIMEOUT: u64 = 50_000_000;
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule(

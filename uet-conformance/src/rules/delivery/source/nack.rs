@@ -2,6 +2,7 @@
 
 use super::steps::check_opening;
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 use crate::rules::steps::message_in_flight;
 use crate::target::RxRequest;
 use uet_wire::pds::{Nack, NackCcx};
@@ -31,11 +32,6 @@ const LIMITED: Axis<NackCode> = axis("code").values(&[
 /// Max_NACK_Retx_Cnt as the script sets it, or the default.
 const MOST: Axis<Option<u64>> =
     axis("most").values(&[("default", None), ("1", Some(1)), ("0", Some(0)), ("2", Some(2))]);
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("source-nack/no-resource", "A packet refused for lack of a resource is retransmitted")

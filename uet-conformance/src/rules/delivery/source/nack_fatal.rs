@@ -3,6 +3,7 @@
 use super::steps::{check_apart, retransmission_limit};
 use crate::Show;
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 use crate::rules::steps::message_in_flight;
 use crate::target::NOT_WELL;
 
@@ -14,11 +15,6 @@ const END: Axis<(Option<NackCode>, bool)> = axis("end").values(&[
     ("closing", (Some(NackCode::CLOSING), false)),
     ("timeout", (None, false)),
 ]);
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("source-nack-fatal/unknown-context", "After INV_DPDCID, the device moves to another context")

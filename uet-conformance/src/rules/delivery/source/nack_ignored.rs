@@ -2,6 +2,7 @@
 
 use super::steps::other_pdcid;
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 use crate::rules::steps::message_in_flight;
 use uet_wire::pds::Nack;
 
@@ -16,11 +17,6 @@ const CODES: &[NackCode] = &[
     NackCode::INV_DPDCID,
     NackCode::CLOSING,
 ];
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("source-nack-ignored/acknowledged", "A NACK of any class for an acknowledged PSN is ignored")

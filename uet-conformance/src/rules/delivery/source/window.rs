@@ -2,6 +2,7 @@
 
 use super::steps::smallest_range;
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 use crate::rules::steps::require_retransmissions;
 use core::ops::Range;
 
@@ -11,11 +12,6 @@ const WIDER: Axis<Option<u8>> =
 
 /// True if the cumulative PSN of the ACK with the narrower range is newer than that of the one before.
 const NEWER: Axis<bool> = axis("cack").values(&[("newer", true), ("same", false)]);
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("source-window/no-gaps", "The packets of a message have consecutive PSNs")

@@ -2,13 +2,9 @@
 
 use super::steps::delay_acks;
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 use uet_wire::registry::ResponseOpcode;
 use uet_wire::ses::Response;
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("ack/requested", "A packet with ar is acknowledged at once").checks(&[PDS_ACK_004]).run(|t| {

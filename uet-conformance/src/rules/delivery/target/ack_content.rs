@@ -2,11 +2,7 @@
 
 use super::steps::numbered_control;
 use crate::prelude::*;
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
+use crate::rules::delivery::rule;
 
 pub(super) const RULES: &[Rule] = &[
     rule("ack/coalesced", "One ACK at the end of a burst covers the whole burst")

@@ -1,15 +1,11 @@
 //! Replies of a target to ACK_REQUEST and PROBE (section 3.5.12).
 
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 use uet_control::Permission;
 
 /// True if each request clears the PSNs below it.
 const CLEARED: Axis<bool> = axis("cleared").values(&[("no", false), ("yes", true)]);
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("ack-request/not-received", "ACK_REQUEST for a missing PSN is answered with NACK PKT_NOT_RCVD")

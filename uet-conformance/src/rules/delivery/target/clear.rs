@@ -3,13 +3,9 @@
 
 use super::steps::{clear_command, next_cack, open_with_error, provoke_error};
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 use uet_wire::pds::Ack;
 use uet_wire::ses::Response;
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("clear/requested", "The ACK of an error requests CLEAR and holds the cumulative PSN below it")

@@ -2,15 +2,11 @@
 
 use super::steps::{close_context, numbered_control, remember_closed, return_data};
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 use uet_wire::pds::Control;
 
 /// The time in nanoseconds after which an idle context asks for its close.
 const IDLE: u64 = 1_000_000;
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("close/by-command", "CLOSE_COMMAND is acknowledged without a response")

@@ -3,13 +3,9 @@
 use super::steps::{numbered_control, return_data};
 use crate::Trimmed;
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 use crate::rules::steps::message_in_flight;
 use uet_wire::pds::Pds;
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("control/noop", "A target's NOOP takes the first return PSN and gets an ACK without a response")

@@ -5,12 +5,8 @@
 
 use super::steps::{delay_acks, remember_closed};
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 use uet_wire::registry::List;
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("establish/first-packet", "The first packet is delivered and opens a context with a nonzero PDCID")

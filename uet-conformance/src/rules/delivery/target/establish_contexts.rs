@@ -3,14 +3,10 @@
 
 use super::steps::return_data;
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 
 /// The number of contexts, unless the device has room for fewer.
 const CONTEXTS: usize = 300;
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("establish/two-contexts", "Two PDCIDs of one peer are two contexts, each with its own PSNs")

@@ -3,6 +3,7 @@
 use super::steps::{clear_command, close_context};
 use crate::Trimmed;
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 use crate::rules::steps::with_demand;
 use uet_wire::pds::Nack;
 
@@ -12,11 +13,6 @@ const OPENED: Axis<bool> = axis("opened").values(&[("plain", false), ("with-cred
 /// True if the first packets are trimmed; otherwise they are above the window.
 const REFUSED: Axis<bool> =
     axis("refused").needing(&[("above-window", false, &[]), ("trimmed", true, &[TRIM])]);
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("establish/no-pdc", "A target without a free context sends NO_PDC_AVAIL and keeps nothing")

@@ -3,12 +3,8 @@
 //! ordered contexts.
 
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 use uet_wire::pds::{Nack, Rudi};
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("nack/retx", "A NACK repeats the retx flag of the packet that it refuses")

@@ -2,14 +2,10 @@
 
 use super::steps::{clear_command, next_cack, open_with_error, provoke_error};
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 
 /// Maximum number of responses that a device stores with `stored_responses` set to 2.
 const MAX_STORED: u32 = 4;
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("clear/fetched-value", "The result of a fetching atomic is stored and duplicates are not executed")

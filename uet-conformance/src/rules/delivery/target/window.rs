@@ -1,12 +1,8 @@
 //! PSNs and the receive window of a target (sections 3.5.8 and 3.5.12.6).
 
 use crate::prelude::*;
+use crate::rules::delivery::rule;
 use crate::rules::steps::{expect_close_in_range, shorten_psn_range};
-
-/// Begins a rule with the usual axes of this file.
-const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
-    crate::rule(id, title).over(&[&MODE, &CARRIER, &START])
-}
 
 pub(super) const RULES: &[Rule] = &[
     rule("window/last-psn", "The last PSN of the window is accepted")
