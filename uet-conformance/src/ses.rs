@@ -1,6 +1,7 @@
 //! Messages of the suite and the packets that carry them.
 
 use crate::{Region, Stop};
+use uet_control::Form;
 use uet_wire::WriteError;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode};
 use uet_wire::ses::{self, Atomic, CompareSwap, ExtBuf, Medium, Rendezvous, SesBuf, Small, Std, StdMut};
@@ -238,6 +239,15 @@ impl Message {
         let small = small.request_length(self.length as u16).address(|address| self.address(address));
         let ses = small.buffer_offset(self.offset).done()?.into();
         Ok(Part { ses, ext: self.ext, payload: self.data.clone() })
+    }
+
+    /// Returns the message as one packet with a header of this form.
+    pub(crate) fn in_form(&self, form: Form) -> Result<Part, WriteError> {
+        match form {
+            Form::Std => self.whole(),
+            Form::Medium => self.medium(),
+            Form::Small => self.small(),
+        }
     }
 
     fn address<'p>(&self, address: ses::AddressMut<&'p mut [u8; 8]>) -> ses::AddressMut<&'p mut [u8; 8]> {

@@ -293,23 +293,23 @@ fn request(t: &mut Test<'_>, memory: &Memory, n: u8) -> Result<(Part, Option<Pos
     let (region, offset, id, data) = (&memory.regions[0], 8 * u64::from(n), u16::from(n) + 1, [n; 4]);
     let mut posted = None;
     let part = match t.value(&FORM) {
-        RequestForm::Write(form) => in_form(&Message::write(region, offset, &data).named(id), form)?,
+        RequestForm::Write(form) => Message::write(region, offset, &data).named(id).in_form(form)?,
         RequestForm::WriteMiddle => Message::write(region, 0, &data).named(id).whole()?.edit(|std| {
             let std = std.head(|head| head.som(false).eom(false).dc(false)).request_length(200);
             std.payload_length(4).message_offset(offset as u32)
         })?,
-        RequestForm::Read(form) => in_form(&Message::read(region, offset, 5).named(id), form)?,
+        RequestForm::Read(form) => Message::read(region, offset, 5).named(id).in_form(form)?,
         RequestForm::Atomic => {
             let sum = (AtomicOpcode::SUM, AtomicDatatype::UINT64);
             Message::atomic(&memory.sum, 0, sum, &memory.operand)?.named(id).whole()?
         }
         RequestForm::Send(form) => {
             posted = Some(t.posted(room(16))?);
-            in_form(&Message::send(&data).named(id), form)?
+            Message::send(&data).named(id).in_form(form)?
         }
         RequestForm::Tagged(form) => {
             posted = Some(t.posted(tagged_room(16, 0x7a))?);
-            in_form(&Message::tagged(0x7a, &data).named(id), form)?
+            Message::tagged(0x7a, &data).named(id).in_form(form)?
         }
     };
     Ok((part, posted))
@@ -351,13 +351,4 @@ fn expect_memory(t: &mut Test<'_>, memory: &Memory, count: usize) -> Outcome {
         }
         _ => t.expect_memory(ROB_RSVD_001, &regions[0], 0, expected),
     }
-}
-
-/// Returns the only packet of a message with a header of this form.
-fn in_form(message: &Message, form: Form) -> Result<Part, Stop> {
-    Ok(match form {
-        Form::Std => message.whole()?,
-        Form::Medium => message.medium()?,
-        Form::Small => message.small()?,
-    })
 }

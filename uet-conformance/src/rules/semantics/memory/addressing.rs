@@ -301,11 +301,7 @@ fn send_to(index: u16, id: u16) -> Message {
 fn sent_to(t: &Test<'_>, index: u16, id: u16) -> Result<Part, Stop> {
     let (opcode, form) = t.value(&SENT);
     let message = Message { index, ..Message::new(opcode).selector(0x70).data(&bytes(20)).named(id) };
-    Ok(match form {
-        Form::Std => message.whole()?,
-        Form::Medium => message.medium()?,
-        Form::Small => message.small()?,
-    })
+    Ok(message.in_form(form)?)
 }
 
 /// Returns a receive for a send of this instance to one of these indices.

@@ -176,7 +176,7 @@ pub(super) const RULES: &[Rule] = &[
             let length = configure_mtu(t, mtu)? - less;
             let (region, _, held) = exposed_regions(t, length)?;
             let mut session = t.session();
-            let part = in_form(t, &Message::read(&region, 32, length as u32))?;
+            let part = Message::read(&region, 32, length as u32).in_form(t.value(&FORM))?;
             let psn = session.ask(t, &part)?;
             session.some_answer(t, psn)?;
             let pieces = session.data(t, SES_READ_001, length)?;
@@ -199,7 +199,7 @@ pub(super) const RULES: &[Rule] = &[
             let (region, regions, held) = exposed_regions(t, length)?;
             let mut session = t.session();
             let data = Fill::Seed(9).bytes(length);
-            let part = in_form(t, &Message::write(&region, 32, &data))?;
+            let part = Message::write(&region, 32, &data).in_form(t.value(&FORM))?;
             let psn = session.ask(t, &part)?;
             session.accepted(t, SES_RESP_001, psn)?;
             let mut expected = held.clone();
@@ -317,13 +317,4 @@ fn exposed_regions(t: &mut Test<'_>, length: usize) -> Result<(Region, Vec<Regio
     let (first, _) = t.exposed(length, |region| ExposeRegion { key: Hex64(OPTIMIZED), ..region })?;
     let (second, held) = t.exposed(length, |region| ExposeRegion { key: Hex64(OPTIMIZED | 10), ..region })?;
     Ok((first.clone(), vec![first, second], held))
-}
-
-/// Builds the single packet of a message with the header form of this instance.
-fn in_form(t: &Test<'_>, message: &Message) -> Result<Part, Stop> {
-    Ok(match t.value(&FORM) {
-        Form::Std => message.whole()?,
-        Form::Medium => message.medium()?,
-        Form::Small => message.small()?,
-    })
 }

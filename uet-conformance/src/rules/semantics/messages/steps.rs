@@ -144,15 +144,6 @@ pub(super) fn single_packet(form: MessageForm, message: &Message) -> Result<Part
     })
 }
 
-/// Returns the only packet of a message with a header of this form.
-pub(super) fn in_form(form: Form, message: &Message) -> Result<Part, Stop> {
-    Ok(match form {
-        Form::Std => message.whole()?,
-        Form::Medium => message.medium()?,
-        Form::Small => message.small()?,
-    })
-}
-
 /// Reorders the tokens of a DEFERRABLE_RTR between our order, initiator's first, and that of the device.
 /// Sources disagree about the order.
 pub(super) fn token_order(sender_first: bool, (first, second): (u32, u32)) -> (u32, u32) {

@@ -1,7 +1,7 @@
 //! Unexpected sends: the device keeps a send that finds no receive until one is posted (sections 3.4.1,
 //! 3.4.3.3).
 
-use super::steps::{FORM, in_form, require_kept};
+use super::steps::{FORM, require_kept};
 use crate::prelude::*;
 use crate::rules::steps::HEADER;
 use crate::{Answer, Part, RequestSession};
@@ -40,7 +40,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             t.open_index()?;
             let data = bytes(50);
-            let part = in_form(t.value(&FORM), &Message::send(&data))?;
+            let part = Message::send(&data).in_form(t.value(&FORM))?;
             let mut session = t.session();
             let answers = send_unexpected(t, &mut session, &[part])?;
             let list = answers[0].1.response.map(|response| response.head().list());
@@ -86,7 +86,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             t.configure("max_unexpected", 0)?;
             t.open_index()?;
-            let part = in_form(t.value(&FORM), &Message::send(&bytes(20)))?;
+            let part = Message::send(&bytes(20)).in_form(t.value(&FORM))?;
             let mut session = t.session();
             let psn = session.ask(t, &part)?;
             let answer = session.refused_as(t, SES_MATCH_004, psn, &[ReturnCode::NO_MATCH])?;

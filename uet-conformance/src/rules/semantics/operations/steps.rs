@@ -26,11 +26,7 @@ pub(super) fn unknown_request(t: &Test<'_>, data: &[u8]) -> Result<Part, Stop> {
     let place = t.value(&UNKNOWN_OPCODE) * unassigned.len().saturating_sub(1) / 100;
     let opcode = unassigned.get(place).copied().unwrap_or(Opcode::EXTENDED);
     let message = Message::new(opcode).data(data);
-    Ok(match t.value(&UNKNOWN_FORM) {
-        Form::Std => message.whole()?,
-        Form::Medium => message.medium()?,
-        Form::Small => message.small()?,
-    })
+    Ok(message.in_form(t.value(&UNKNOWN_FORM))?)
 }
 
 /// Posts an operation and receives its `packets` packets.
