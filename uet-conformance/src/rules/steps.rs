@@ -250,8 +250,17 @@ pub(super) fn wrong_context(t: &mut Test<'_>, pdc: &Pdc) -> Result<Pdc, crate::S
     })
 }
 
+/// The form of a request header.
+pub(super) const FORM: Axis<Form> =
+    axis("form").values(&[("std", Form::Std), ("medium", Form::Medium), ("small", Form::Small)]);
+
 /// The header form: true for the medium header.
 pub(super) const HEADER: Axis<bool> = axis("header").values(&[("std", false), ("medium", true)]);
+
+/// Returns bytes that nearly all differ from those of a patterned region.
+pub(super) fn bytes(length: usize) -> Vec<u8> {
+    pattern(3).take(length).collect()
+}
 
 /// Builds a request that carries demand for receiver credit.
 pub(super) fn with_demand(request: &Request, ccc_id: u8, target: u32) -> Result<UetBuf, Stop> {

@@ -2,6 +2,7 @@
 
 use crate::Part;
 use crate::prelude::*;
+use crate::rules::steps::bytes;
 use uet_control::{PostReceive, SetIndices};
 
 /// The opcode and header of a send.
@@ -164,10 +165,6 @@ pub(super) const RULES: &[Rule] = &[
         .over(&[&START])
         .run(no_buffers),
 ];
-
-fn bytes(length: usize) -> Vec<u8> {
-    pattern(3).take(length).collect()
-}
 
 /// Expects that a write to an existing region is refused with this code once its address is `changed`, and
 /// that the region stays unchanged.

@@ -2,6 +2,7 @@
 
 use crate::prelude::*;
 use crate::region::DENIED;
+use crate::rules::steps::bytes;
 use uet_control::Permission;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 
@@ -51,10 +52,6 @@ pub(super) const RULES: &[Rule] = &[
         .needs(&[ATOMIC])
         .run(no_atomics),
 ];
-
-fn bytes(length: usize) -> Vec<u8> {
-    pattern(3).take(length).collect()
-}
 
 /// Expects that a write outside its region is refused. Open: the return code.
 fn expect_outside_refused(t: &mut Test<'_>, offset: u64, length: usize) -> Outcome {

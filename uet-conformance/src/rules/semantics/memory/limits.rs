@@ -2,6 +2,7 @@
 //! packets for each MTU and header form.
 
 use crate::prelude::*;
+use crate::rules::steps::FORM;
 use crate::{Data, Part, assemble};
 use uet_control::{Fill, Hex};
 
@@ -33,9 +34,6 @@ const SIZE: Axis<(u64, usize)> = axis("size").values(&[
     ("8192", (8192, 0)),
     ("8191", (8192, 1)),
 ]);
-
-const FORM: Axis<Form> =
-    axis("form").values(&[("std", Form::Std), ("medium", Form::Medium), ("small", Form::Small)]);
 
 const SHORT_FORM: Axis<Form> = axis("form").values(&[("medium", Form::Medium), ("small", Form::Small)]);
 

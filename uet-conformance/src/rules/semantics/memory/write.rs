@@ -2,6 +2,7 @@
 //! 3.4.1).
 
 use crate::prelude::*;
+use crate::rules::steps::bytes;
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -72,11 +73,6 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[SES_RESP_001, PDS_DUP_001])
         .run(late_duplicate),
 ];
-
-/// Returns bytes that nearly all differ from those of a patterned region.
-fn bytes(length: usize) -> Vec<u8> {
-    pattern(3).take(length).collect()
-}
 
 /// Exposes a region with `room` spare bytes, and returns its expected contents after this write.
 fn region_for_write(

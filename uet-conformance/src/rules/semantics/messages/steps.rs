@@ -16,9 +16,6 @@ pub(super) fn read_bytes(pieces: &[Data]) -> Vec<u8> {
     pieces.iter().flat_map(|piece| piece.bytes.clone()).collect()
 }
 
-pub(super) const FORM: Axis<Form> =
-    axis("form").values(&[("std", Form::Std), ("medium", Form::Medium), ("small", Form::Small)]);
-
 /// The bits of every field.
 pub(super) const PATTERN: Axis<u64> = axis("bits").values(&[
     ("all", u64::MAX),

@@ -1,9 +1,9 @@
 //! Unexpected sends: the device keeps a send that finds no receive until one is posted (sections 3.4.1,
 //! 3.4.3.3).
 
-use super::steps::{FORM, require_kept};
+use super::steps::require_kept;
 use crate::prelude::*;
-use crate::rules::steps::HEADER;
+use crate::rules::steps::{FORM, HEADER};
 use crate::{Answer, Part, RequestSession};
 use uet_wire::registry::List;
 

@@ -2,6 +2,7 @@
 
 use super::steps::{UNKNOWN_FORM, UNKNOWN_OPCODE, unknown_request};
 use crate::prelude::*;
+use crate::rules::steps::bytes;
 use crate::{Answer, Part};
 use uet_wire::pds;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
@@ -119,10 +120,6 @@ pub(super) const RULES: &[Rule] = &[
         .over(&[&MODE, &CARRIER, &START])
         .run(medium_without_eom),
 ];
-
-fn bytes(length: usize) -> Vec<u8> {
-    pattern(3).take(length).collect()
-}
 
 fn no_op(t: &mut Test<'_>) -> Outcome {
     t.open_index()?;

@@ -4,6 +4,7 @@
 use super::steps::OPERATION;
 use crate::Show;
 use crate::prelude::*;
+use crate::rules::steps::bytes;
 use uet_wire::registry::ResponseOpcode;
 use uet_wire::ses::Response;
 
@@ -53,7 +54,7 @@ pub(super) const RULES: &[Rule] = &[
                 }
             }
             if t.value(&OPERATION) == PostKind::Read {
-                let data: Vec<u8> = pattern(3).take(length).collect();
+                let data = bytes(length);
                 for (k, n) in (0..3).filter(|n| !refused.contains(n)).enumerate() {
                     let start = n as usize * t.mtu();
                     let piece = &data[start..(start + t.mtu()).min(length)];
