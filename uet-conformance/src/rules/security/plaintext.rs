@@ -1,9 +1,9 @@
 //! Plaintext packets from a peer that a secure domain covers (section 3.7).
 
 use super::steps::{
-    CONTROL, Spoil, check_write, control_packet, establish_as, expect_control_ignored, expect_no_answer,
-    expect_no_effect, expect_response_kept, ignore_plaintext_nacks, open_secured, plain_retransmission,
-    plain_write, rule, write_in_flight,
+    CONTROL, Spoil, check_write, control_packet, establish_as, expect_control_ignored, expect_ended_by_ack,
+    expect_no_answer, expect_no_effect, expect_response_kept, ignore_plaintext_nacks, open_secured,
+    plain_retransmission, plain_write, rule, write_in_flight,
 };
 use crate::SECURED;
 use crate::prelude::*;
@@ -117,10 +117,7 @@ pub(super) const RULES: &[Rule] = &[
             let (written, target) = write_in_flight(t)?;
             let clear = target.pdc.wire(&target.acking(0).build()?);
             t.send_as_it_is(&clear)?;
-            t.settle()?;
-            t.is_open(TSS_CLEAR_002, written)?;
-            target.ack(t, 0)?;
-            t.ends(TSS_CLEAR_002, written, Status::Ok)
+            expect_ended_by_ack(t, TSS_CLEAR_002, &target, written)
         }),
     rule("tss-plaintext/nack", "A plaintext NACK does not end a secured context")
         .checks(&[TSS_CLEAR_002])
@@ -128,10 +125,10 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             configure_protection(t, t.value(&REQUIRED))?;
             t.secure(t.value(&SECURED))?;
-            let (written, mut target) = write_in_flight(t)?;
+            let (written, target) = write_in_flight(t)?;
             let clear = target.pdc.nack(t.value(&NACK), target.psn(0))?;
             t.send_as_it_is(&target.pdc.wire(&clear))?;
-            check_context_survives(t, &mut target, written)
+            expect_ended_by_ack(t, TSS_CLEAR_002, &target, written)
         }),
     rule("tss-plaintext/nack-without-context", "A plaintext NACK without a context ends no secured context")
         .checks(&[TSS_CLEAR_002])
@@ -139,18 +136,18 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             ignore_plaintext_nacks(t)?;
             t.secure(t.value(&SECURED))?;
-            let (written, mut target) = write_in_flight(t)?;
+            let (written, target) = write_in_flight(t)?;
             let pdc = target.pdc.clone();
             let nack = uet_wire::pds::Nack::build(t.value(&NACK)).nack_psn(target.psn(0));
             let nack = nack.dpdcid(pdc.remote.unwrap_or_default()).done()?;
             t.send_as_it_is(&pdc.wire(&UetBuf::new(nack)))?;
-            check_context_survives(t, &mut target, written)
+            expect_ended_by_ack(t, TSS_CLEAR_002, &target, written)
         }),
     rule("tss-plaintext/retransmission", "A device never retransmits a secured packet in plaintext")
         .checks(&[TSS_CLEAR_002])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
-            let (written, mut target) = write_in_flight(t)?;
+            let (written, target) = write_in_flight(t)?;
             for _ in 0..2 {
                 target.expect_again(t, TSS_CLEAR_002, 0, t.later() * 2)?;
             }
@@ -178,12 +175,4 @@ pub(super) const RULES: &[Rule] = &[
 /// Sets whether the device requires protection. Skips the rule if the device rejects that.
 fn configure_protection(t: &mut Test<'_>, required: bool) -> Outcome {
     t.configure("require_protection", required)
-}
-
-/// Checks that the write is open and completes after an ACK.
-fn check_context_survives(t: &mut Test<'_>, target: &mut Target, written: Operated) -> Outcome {
-    t.settle()?;
-    t.is_open(TSS_CLEAR_002, written)?;
-    target.ack(t, 0)?;
-    t.ends(TSS_CLEAR_002, written, Status::Ok)
 }

@@ -2,7 +2,9 @@
 //! domains leave the header of packet delivery readable.
 
 use super::header::secure_with_offset;
-use super::steps::{CONTROL, NEEDS, READABLE, expect_control_ignored, with_wrong_icv, write_in_flight};
+use super::steps::{
+    CONTROL, NEEDS, READABLE, expect_control_ignored, expect_ended_by_ack, with_wrong_icv, write_in_flight,
+};
 use crate::SECURED;
 use crate::prelude::*;
 
@@ -81,10 +83,7 @@ pub(super) const RULES: &[Rule] = &[
                 let nack = with_wrong_icv(t, &target.pdc.wire(&nack))?;
                 t.send_as_it_is(&nack)?;
             }
-            t.settle()?;
-            t.is_open(TSS_ICV_002, written)?;
-            target.ack(t, 0)?;
-            t.ends(TSS_ICV_002, written, Status::Ok)
+            expect_ended_by_ack(t, TSS_ICV_002, &target, written)
         }),
     rule("tss-receive/wrong-icv-retransmission", "A NACK with a wrong ICV causes no retransmission")
         .checks(&[TSS_ICV_002])

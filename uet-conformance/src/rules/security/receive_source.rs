@@ -2,7 +2,7 @@
 
 use super::header::secure_with_offset;
 use super::receive::send_trimmed;
-use super::steps::{FLAW, Flaw, READABLE, flip_bit, rule, send_flawed, write_in_flight};
+use super::steps::{FLAW, Flaw, READABLE, expect_ended_by_ack, flip_bit, rule, send_flawed, write_in_flight};
 use crate::SECURED;
 use crate::prelude::*;
 use crate::rules::steps::{build_rudi_response, post_idempotent, reverse_path, rudi_request};
@@ -84,10 +84,7 @@ pub(super) const RULES: &[Rule] = &[
             for packet in [ack, nack] {
                 send_flawed(t, &target.pdc.wire(&packet), Flaw::UnknownDomain)?;
             }
-            t.settle()?;
-            t.is_open(TSS_SDI_001, written)?;
-            target.ack(t, 0)?;
-            t.ends(TSS_SDI_001, written, Status::Ok)
+            expect_ended_by_ack(t, TSS_SDI_001, &target, written)
         }),
     rule("tss-receive/trimmed-ack", "A trimmed secured ACK acknowledges nothing")
         .checks(&[TSS_TRIM_001])
@@ -95,15 +92,11 @@ pub(super) const RULES: &[Rule] = &[
         .over(&[&SECURED, &READABLE])
         .run(|t| {
             secure_with_offset(t, t.value(&READABLE))?;
-            let (written, mut target) = write_in_flight(t)?;
+            let (written, target) = write_in_flight(t)?;
             let ack = target.acking(0).build()?;
             let sealed = t.sealed(&target.pdc.wire(&ack))?;
             send_trimmed(t, &sealed)?;
-            t.settle()?;
-            target.expect_again(t, TSS_TRIM_001, 0, t.later())?;
-            t.is_open(TSS_TRIM_001, written)?;
-            target.ack(t, 0)?;
-            t.ends(TSS_TRIM_001, written, Status::Ok)
+            expect_ended_by_ack(t, TSS_TRIM_001, &target, written)
         }),
     rule("tss-header/reserved-in-ack", "An initiator accepts an authentic ACK with the reserved bit set")
         .checks(&[TSS_HDR_002])

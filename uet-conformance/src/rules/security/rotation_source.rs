@@ -1,7 +1,9 @@
 //! An initiator that gets answers under old and new keys and in several epochs (section 3.7).
 
 use super::rotation::{CURRENT, epoch_lifetime};
-use super::steps::{MEMBER, add_key, check_epoch_sent, latest_an, rule, switch_to, write_in_flight};
+use super::steps::{
+    MEMBER, add_key, check_epoch_sent, expect_ended_by_ack, latest_an, rule, switch_to, write_in_flight,
+};
 use crate::prelude::*;
 use crate::{SECURED, Wire};
 
@@ -73,10 +75,7 @@ pub(super) const RULES: &[Rule] = &[
             // A packet that left before still opens.
             t.shield()?.secrets[0] = old;
             t.send_as_it_is(&ack)?;
-            t.settle()?;
-            t.is_open(TSS_AN_003, written)?;
-            target.ack(t, 0)?;
-            t.ends(TSS_AN_003, written, Status::Ok)
+            expect_ended_by_ack(t, TSS_AN_003, &target, written)
         }),
     rule("tss-rotation/expired-ack", "An ACK of an expired epoch ends no operation")
         .checks(&[TSS_EPOCH_001])
@@ -90,10 +89,7 @@ pub(super) const RULES: &[Rule] = &[
                 t.shield()?.epoch = current;
                 t.send_as_it_is(&ack)?;
             }
-            t.settle()?;
-            t.is_open(TSS_EPOCH_001, written)?;
-            target.ack(t, 0)?;
-            t.ends(TSS_EPOCH_001, written, Status::Ok)
+            expect_ended_by_ack(t, TSS_EPOCH_001, &target, written)
         }),
     rule("tss-rotation/oldest-ack", "An ACK of the oldest permitted epoch ends its operation")
         .checks(&[TSS_EPOCH_001])

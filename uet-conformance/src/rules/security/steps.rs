@@ -199,6 +199,19 @@ pub(super) fn write_in_flight(t: &mut Test<'_>) -> Result<(Operated, Target), St
     Ok((written, Target::accept(t)?))
 }
 
+/// Expects that a write [in flight](write_in_flight) has not ended, and that the ACK of its packet ends it.
+pub(super) fn expect_ended_by_ack(
+    t: &mut Test<'_>,
+    requirement: &Requirement,
+    target: &Target,
+    written: Operated,
+) -> Outcome {
+    t.settle()?;
+    t.is_open(requirement, written)?;
+    target.ack(t, 0)?;
+    t.ends(requirement, written, Status::Ok)
+}
+
 /// Configures the device to ignore plaintext NACKs. The sources disagree about them, so other devices skip
 /// the rule.
 pub(super) fn ignore_plaintext_nacks(t: &mut Test<'_>) -> Outcome {

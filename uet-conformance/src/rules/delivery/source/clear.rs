@@ -17,12 +17,9 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let (mut target, _) = message_in_flight(t, 3)?;
             target.ack(t, 2)?;
-            let clear = next_clear_psn(t, &mut target, 4)?;
-            t.check(PDS_CLR_003, "CLEAR_PSN", target.psn(2), clear);
+            expect_clear_psn(t, PDS_CLR_003, &mut target, 4, 2)?;
             target.ack(t, 4)?;
-            let clear = next_clear_psn(t, &mut target, 5)?;
-            t.check(PDS_CLR_003, "CLEAR_PSN", target.psn(4), clear);
-            Ok(())
+            expect_clear_psn(t, PDS_CLR_003, &mut target, 5, 4)
         }),
     rule("source-clear/gap", "CLEAR_PSN stops at a gap and passes it once the gap is filled")
         .checks(&[PDS_CLR_001, PDS_PSN_001])
@@ -31,12 +28,9 @@ pub(super) const RULES: &[Rule] = &[
             for n in [1, 3, 4] {
                 target.name(t, n, 1)?;
             }
-            let clear = next_clear_psn(t, &mut target, 5)?;
-            t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(1), clear);
+            expect_clear_psn(t, PDS_CLR_001, &mut target, 5, 1)?;
             target.name(t, 2, 1)?;
-            let clear = next_clear_psn(t, &mut target, 6)?;
-            t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(4), clear);
-            Ok(())
+            expect_clear_psn(t, PDS_CLR_001, &mut target, 6, 4)
         }),
     rule("source-clear/sacked", "CLEAR_PSN does not cover a packet if only its arrival is reported")
         .checks(&[PDS_CLR_001, PDS_PSN_001])
@@ -52,9 +46,7 @@ pub(super) const RULES: &[Rule] = &[
                     target.answer(t, AckBuilder { response: Some(null), ..target.naming(n, 2) })?;
                 }
             }
-            let clear = next_clear_psn(t, &mut target, 4)?;
-            t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(1), clear);
-            Ok(())
+            expect_clear_psn(t, PDS_CLR_001, &mut target, 4, 1)
         }),
     rule("source-clear/old-ack", "An old ACK does not move CLEAR_PSN back")
         .checks(&[PDS_CLR_002, PDS_PSN_001])
@@ -62,9 +54,7 @@ pub(super) const RULES: &[Rule] = &[
             let (mut target, _) = message_in_flight(t, 3)?;
             target.ack(t, 3)?;
             target.ack(t, 1)?;
-            let clear = next_clear_psn(t, &mut target, 4)?;
-            t.check(PDS_CLR_002, "CLEAR_PSN", target.psn(3), clear);
-            Ok(())
+            expect_clear_psn(t, PDS_CLR_002, &mut target, 4, 3)
         }),
     rule("source-clear/in-retransmissions", "A retransmission carries the current CLEAR_PSN")
         .checks(&[PDS_CLR_003, PDS_RTO_001])
@@ -120,9 +110,7 @@ pub(super) const RULES: &[Rule] = &[
         t.check(PDS_PDC_003, "dpdcid", Some(target.pdc.local), clear.dpdcid());
         t.check_packet(&seen, &[WIRE_CTL_002, WIRE_CTL_004, WIRE_RSVD_001]);
         // CLEAR_COMMAND has used no PSN.
-        let clear = next_clear_psn(t, &mut target, 2)?;
-        t.check(PDS_CLR_002, "CLEAR_PSN", target.psn(1), clear);
-        Ok(())
+        expect_clear_psn(t, PDS_CLR_002, &mut target, 2, 1)
     }),
     rule("source-clear/unanswered-command", "A context goes on although nothing answers its CLEAR_COMMAND")
         .checks(&[PDS_CLR_008, PDS_PSN_001])
@@ -132,9 +120,7 @@ pub(super) const RULES: &[Rule] = &[
             target.answer(t, ack)?;
             expect_command(t, &target, 1)?;
             t.pause(t.until_given_up())?;
-            let clear = next_clear_psn(t, &mut target, 2)?;
-            t.check(PDS_PSN_001, "CLEAR_PSN", target.psn(1), clear);
-            Ok(())
+            expect_clear_psn(t, PDS_PSN_001, &mut target, 2, 1)
         }),
     rule("source-clear/in-requests", "Pending requests carry CLEAR_PSN instead of a CLEAR_COMMAND")
         .checks(&[PDS_CLR_006, PDS_CLR_009])
@@ -257,13 +243,10 @@ pub(super) const RULES: &[Rule] = &[
                 let ack = guaranteed(&target, target.packet(n)?, ReturnCode::OK)?.cack(target.psn(0));
                 target.answer(t, ack)?;
             }
-            let clear = next_clear_psn(t, &mut target, 5)?;
-            t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(2), clear);
+            expect_clear_psn(t, PDS_CLR_001, &mut target, 5, 2)?;
             let ack = guaranteed(&target, target.packet(3)?, ReturnCode::OK)?.cack(target.psn(2));
             target.answer(t, ack)?;
-            let clear = next_clear_psn(t, &mut target, 6)?;
-            t.check(PDS_CLR_003, "CLEAR_PSN", target.psn(4), clear);
-            Ok(())
+            expect_clear_psn(t, PDS_CLR_003, &mut target, 6, 4)
         }),
     rule("source-clear/full-window", "A device sends the clear that its full window waits for")
         .checks(&[PDS_CLR_008, PDS_WIN_004])
@@ -316,10 +299,18 @@ fn expect_command(t: &mut Test<'_>, target: &Target, n: u32) -> Result<(RxPacket
     })
 }
 
-/// Has the device write one more packet, with the `n`-th PSN. Returns its CLEAR_PSN.
-fn next_clear_psn(t: &mut Test<'_>, target: &mut Target, n: u32) -> Result<Psn, Stop> {
+/// Has the device write one more packet, with the `n`-th PSN. Expects the `clear`-th PSN as its CLEAR_PSN.
+fn expect_clear_psn(
+    t: &mut Test<'_>,
+    requirement: &Requirement,
+    target: &mut Target,
+    n: u32,
+    clear: u32,
+) -> Outcome {
     t.settle()?;
     let peer = t.peer(0)?;
     t.post(post(PostKind::Write, peer, 64))?;
-    Ok(target.expect_new(t, PDS_PSN_001, n)?.request.clear_psn())
+    let seen = target.expect_new(t, PDS_PSN_001, n)?.request.clear_psn();
+    t.check(requirement, "CLEAR_PSN", target.psn(clear), seen);
+    Ok(())
 }
