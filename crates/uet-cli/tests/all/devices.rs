@@ -200,7 +200,7 @@ fn second_signal_ends_the_wait_for_a_silent_device() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let pid = run.id().to_string();
+    let pid = run.id();
     // Bit 14 stands for SIGTERM. The suite listens to it once it runs.
     let listens = || {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -212,7 +212,7 @@ fn second_signal_ends_the_wait_for_a_silent_device() {
         std::thread::sleep(Duration::from_millis(10));
     }
     for signal in ["-INT", "-TERM"] {
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        common::signal(pid, signal);
     }
     assert_eq!(run.wait().unwrap().code(), Some(3));
     let result: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();

@@ -3,37 +3,14 @@
 
 use crate::common;
 
+use common::nic::Nic;
 use common::uet;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 const UET: &str = env!("CARGO_BIN_EXE_uet");
-
-/// A NIC whose control channel stays unused. Dropping it stops the process.
-struct Nic(Child, u16);
-
-impl Nic {
-    fn start(address: &str) -> Self {
-        let mut child = Command::new(UET)
-            .args(["emulate", "--listen", &format!("{address}:0")])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let ready: Value = serde_json::from_str(&line).unwrap();
-        Nic(child, ready["link"]["port"].as_u64().unwrap() as u16)
-    }
-}
-
-impl Drop for Nic {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A device that ends after so many requests of its control channel, however fast or slow the machine is.
 fn ends_after(requests: u32, address: &str) -> String {
@@ -61,9 +38,9 @@ fn a_device_that_is_started_stands_it() {
 
 #[test]
 fn device_without_control_channel_survives() {
-    let nic = Nic::start("127.0.0.32");
+    let nic = Nic::start("127.0.0.32", &[]);
     let run =
-        uet(&["fuzz", &format!("udp://127.0.0.32:{}", nic.1), "--local", "127.0.0.33", "--cases", "30"]);
+        uet(&["fuzz", &format!("udp://127.0.0.32:{}", nic.port()), "--local", "127.0.0.33", "--cases", "30"]);
     assert_eq!(run.code, 0, "{}{}", run.out, run.err);
     assert!(run.out.starts_with("nothing found in 30 cases"), "{}", run.out);
 }
@@ -132,7 +109,7 @@ fn findings_are_reported_at_once_and_a_signal_ends_the_run() {
     assert!(lines.next().unwrap().starts_with("crash after case"));
     let kept = lines.by_ref().find_map(|line| Some(line.trim().strip_prefix("saved: ")?.to_owned())).unwrap();
     assert!(Path::new(&kept).exists());
-    assert!(Command::new("kill").args(["-INT", &fuzz.id().to_string()]).status().unwrap().success());
+    common::signal(fuzz.id(), "-INT");
     let last = lines.last().unwrap();
     assert!(last.contains(" finding") && last.contains(" cases: "), "{last}");
     assert_eq!(fuzz.wait().unwrap().code(), Some(1));
@@ -167,14 +144,14 @@ fn nothing_is_left_where_nothing_is_found() {
 #[test]
 fn a_device_that_is_gone_is_brought_back() {
     let keep = directory("fuzz-restart");
-    let nic = Nic::start("127.0.0.35");
-    let place = format!("127.0.0.35:{}", nic.1);
+    let nic = Nic::start("127.0.0.35", &[]);
+    let place = format!("127.0.0.35:{}", nic.port());
     let restart = format!("exec {UET} emulate --listen {place}");
     // The target is absent until the restart; afterward the fault is gone and the fuzzer continues.
-    let pid = nic.0.id().to_string();
+    let id = nic.id();
     let killer = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(500));
-        assert!(Command::new("kill").args(["-KILL", &pid]).status().unwrap().success());
+        common::signal(id, "-KILL");
     });
     let run = uet(&[
         "fuzz",

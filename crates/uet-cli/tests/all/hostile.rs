@@ -232,7 +232,7 @@ fn signal_ends_an_emulator_whose_capture_never_opens() {
         .spawn()
         .unwrap();
     std::thread::sleep(Duration::from_millis(500));
-    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    common::signal(child.id(), "-TERM");
     let begun = Instant::now();
     while child.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(10));

@@ -473,8 +473,7 @@ fn standard_input_is_shown_as_it_arrives() {
             let line = out.next().unwrap().unwrap();
             assert!(line.contains(" PSN "), "{index}: {line}");
         }
-        let id = child.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        common::signal(child.id(), "-INT");
         assert_eq!(child.wait().unwrap().code(), Some(0), "{index}");
         drop(input);
     }
@@ -494,8 +493,7 @@ fn check_reports_packets_before_the_signal() {
     let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
     let line = out.next().unwrap().unwrap();
     assert!(line.contains("1 error WIRE-SES-003"), "{line}");
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    common::signal(child.id(), "-TERM");
     let last = out.map(Result::unwrap).last().unwrap();
     assert!(last.starts_with("2 packets"), "{last}");
     assert_eq!(child.wait().unwrap().code(), Some(1));

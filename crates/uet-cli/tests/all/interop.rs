@@ -306,7 +306,7 @@ fn signal_blames_no_end() {
     let mut lines = String::new();
     out.read_line(&mut lines).unwrap();
     assert!(lines.starts_with("a to b, "), "{lines}");
-    assert!(Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success());
+    common::signal(run.id(), "-INT");
     out.read_to_string(&mut lines).unwrap();
     let mut errors = String::new();
     run.stderr.take().unwrap().read_to_string(&mut errors).unwrap();

@@ -87,9 +87,8 @@ impl Cable {
         let mut command = self.far.command(UET);
         command.args(["emulate", "--interface", "far", "--control", CONTROL, "--address", address]);
         let mut child = command.args(more).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Emulated { child, ready: serde_json::from_str(&line).unwrap() }
+        let ready = common::nic::ready(&mut BufReader::new(child.stdout.take().unwrap()));
+        Emulated { child, ready }
     }
 
     /// Runs the program at the near end.
@@ -247,7 +246,7 @@ fn judges_live_traffic(more: &[&str]) {
     assert!(line.contains("listening to near"), "{line}");
     let (.., result, _) = cable.suite(V4[1], &["--id", "crc/replies"]);
     assert_eq!(result["rules"].as_array().map(Vec::len), Some(1));
-    Command::new("kill").args(["-INT", &watch.id().to_string()]).status().unwrap();
+    common::signal(watch.id(), "-INT");
     let mut lines = Vec::new();
     for line in BufReader::new(watch.stdout.take().unwrap()).lines() {
         lines.push(serde_json::from_str::<Value>(&line.unwrap()).unwrap());
@@ -261,7 +260,7 @@ fn judges_live_traffic(more: &[&str]) {
     let crc: Vec<_> = lines.iter().filter(|line| line["id"] == "WIRE-CRC-001").collect();
     assert!(crc.iter().all(|line| line["culprit"] == V4[0]), "{crc:?}");
 
-    Command::new("kill").args(["-INT", &decode.id().to_string()]).status().unwrap();
+    common::signal(decode.id(), "-INT");
     let decoded: Vec<String> =
         BufReader::new(decode.stdout.take().unwrap()).lines().map(Result::unwrap).collect();
     assert_eq!(decode.wait().unwrap().code(), Some(1), "a CRC is wrong");
@@ -285,7 +284,7 @@ fn live_traffic_is_measured() {
     assert!(line.contains("listening to near"), "{line}");
     let (code, ..) = cable.suite(V4[1], &["--id", "write/several-packets"]);
     assert_eq!(code, Some(0));
-    Command::new("kill").args(["-INT", &stats.id().to_string()]).status().unwrap();
+    common::signal(stats.id(), "-INT");
     let measured: Value = serde_json::from_reader(stats.stdout.take().unwrap()).unwrap();
     assert_eq!(stats.wait().unwrap().code(), Some(0));
     let to_the_nic = |pair: &&Value| pair["dst"] == V4[0];

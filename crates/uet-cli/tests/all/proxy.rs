@@ -3,10 +3,10 @@
 
 use crate::common;
 
-use common::nic::{Nic, expose, memory, peer, post, wait};
+use common::nic::{Nic, expose, memory, peer, post, ready, wait};
 use common::uet;
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufReader, Read};
 use std::process::{Command, Stdio};
 use uet_control::{PostKind, Status, pattern};
 
@@ -22,10 +22,7 @@ fn lost_packets_are_retransmitted() {
         .spawn()
         .unwrap();
     let mut out = BufReader::new(proxy.stdout.take().unwrap());
-    let mut line = String::new();
-    out.read_line(&mut line).unwrap();
-    let ready: Value = serde_json::from_str(&line).unwrap();
-    let port = ready["link"]["port"].as_u64().unwrap() as u16;
+    let port = ready(&mut out)["link"]["port"].as_u64().unwrap() as u16;
 
     // Each NIC uses the proxy as its peer.
     let (mut suite, mut other) = (a.connect(), b.connect());
@@ -36,7 +33,7 @@ fn lost_packets_are_retransmitted() {
     assert_eq!(wait(&mut suite, operation).status, Status::Ok);
     assert!(memory(&mut other, region, 16_384).into_iter().eq(pattern(9).take(16_384)));
 
-    assert!(Command::new("kill").args(["-TERM", &proxy.id().to_string()]).status().unwrap().success());
+    common::signal(proxy.id(), "-TERM");
     assert_eq!(proxy.wait().unwrap().code(), Some(0));
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();
@@ -59,16 +56,13 @@ fn longer_packets_than_uet_has_are_dropped() {
         .spawn()
         .unwrap();
     let mut out = BufReader::new(proxy.stdout.take().unwrap());
-    let mut line = String::new();
-    out.read_line(&mut line).unwrap();
-    let ready: Value = serde_json::from_str(&line).unwrap();
-    let port = ready["link"]["port"].as_u64().unwrap() as u16;
+    let port = ready(&mut out)["link"]["port"].as_u64().unwrap() as u16;
     let end = std::net::UdpSocket::bind("127.0.0.21:0").unwrap();
     for length in [60_000, 9_000] {
         end.send_to(&vec![0x10; length], ("127.0.0.23", port)).unwrap();
     }
     std::thread::sleep(std::time::Duration::from_millis(500));
-    assert!(Command::new("kill").args(["-TERM", &proxy.id().to_string()]).status().unwrap().success());
+    common::signal(proxy.id(), "-TERM");
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();
     let told: Value = serde_json::from_str(&rest).unwrap();

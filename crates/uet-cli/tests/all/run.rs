@@ -638,7 +638,7 @@ fn signal_ends_the_run_with_partial_reports() {
         let folder = no_folder("stopped");
         let (mut child, mut out, first) = started(&folder, &["--repeat", "30", "--max-instances", "1"]);
         assert!(first.contains(" pass"), "{first}");
-        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        common::signal(child.id(), signal);
         let mut rest = String::new();
         std::io::Read::read_to_string(&mut out, &mut rest).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(3), "no failure, and not all: {rest}");

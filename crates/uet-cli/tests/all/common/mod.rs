@@ -53,6 +53,12 @@ pub(crate) fn uet_with(stdin: &[u8], args: &[&str]) -> Run {
     }
 }
 
+/// Sends a signal to a process.
+#[cfg(target_os = "linux")]
+pub(crate) fn signal(process: u32, name: &str) {
+    assert!(Command::new("kill").args([name, &process.to_string()]).status().unwrap().success());
+}
+
 /// Writes a file for one test. Each module of tests has a folder of its own, because the tests run at the same time.
 #[track_caller]
 pub(crate) fn file(name: &str, content: &[u8]) -> String {

@@ -32,10 +32,13 @@ impl Nic {
             .spawn()
             .unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        out.read_line(&mut line).unwrap();
+        let ready = ready(&mut out);
         let err = child.stderr.take();
-        (Nic { child, out, ready: serde_json::from_str(&line).unwrap() }, err)
+        (Nic { child, out, ready }, err)
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -53,8 +56,7 @@ impl Nic {
 
     /// Ends the NIC with a signal; returns its exit code and further output.
     pub(crate) fn stop(mut self, signal: &str) -> (Option<i32>, String) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        super::signal(self.id(), signal);
         let code = self.child.wait().unwrap().code();
         let mut rest = String::new();
         std::io::Read::read_to_string(&mut self.out, &mut rest).unwrap();
@@ -67,6 +69,13 @@ impl Drop for Nic {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Reads the line with which a NIC or a proxy says that it is ready.
+pub(crate) fn ready(out: &mut impl BufRead) -> Value {
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
 }
 
 /// A control-channel client.
