@@ -1,9 +1,10 @@
 //! `uet generate`
 
-use super::{Outcome, about};
+use super::Outcome;
+use super::output::write_text;
 use crate::generate::Language;
 use clap::Args;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use uet_wire::{Spec, Version};
 
@@ -30,11 +31,7 @@ pub(super) struct Generate {
 
 impl Generate {
     pub(super) fn run(&self) -> io::Result<Outcome> {
-        let text = self.language.file(self.spec);
-        match &self.output {
-            Some(file) => uet_packet_io::file::replace(file, &text).map_err(|error| about(file, error))?,
-            None => io::stdout().lock().write_all(text.as_bytes())?,
-        }
+        write_text(self.output.as_deref(), &self.language.file(self.spec))?;
         Ok(Outcome::Ok)
     }
 }

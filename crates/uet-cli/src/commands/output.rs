@@ -143,6 +143,14 @@ pub(super) fn create(path: &Path) -> io::Result<File> {
     parents(path).and_then(|()| File::create(path)).map_err(|error| about(path, error))
 }
 
+/// Writes a text to a file, or to standard output.
+pub(super) fn write_text(file: Option<&Path>, text: &str) -> io::Result<()> {
+    match file {
+        Some(file) => uet_packet_io::file::replace(file, text).map_err(|error| about(file, error)),
+        None => io::stdout().lock().write_all(text.as_bytes()),
+    }
+}
+
 /// Checks that a file can be written later. Existing contents stay, and no new file is left.
 pub(super) fn can_be_written(path: &Path) -> io::Result<()> {
     try_writing(path).map_err(|error| about(path, error))

@@ -1,8 +1,9 @@
 //! `uet scapy`
 
-use super::{Outcome, about};
+use super::Outcome;
+use super::output::write_text;
 use clap::Args;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use uet_wire::{Spec, Version};
 
@@ -23,11 +24,7 @@ pub(super) struct Scapy {
 
 impl Scapy {
     pub(super) fn run(&self) -> io::Result<Outcome> {
-        let module = uet_scapy::layer(self.spec);
-        match &self.output {
-            Some(file) => uet_packet_io::file::replace(file, &module).map_err(|error| about(file, error))?,
-            None => io::stdout().lock().write_all(module.as_bytes())?,
-        }
+        write_text(self.output.as_deref(), &uet_scapy::layer(self.spec))?;
         Ok(Outcome::Ok)
     }
 }

@@ -1,11 +1,12 @@
 //! `uet wireshark`
 
+use super::output::write_text;
 use super::{Outcome, about, complain};
 use clap::Args;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use uet_control::escape;
 use uet_wire::{Spec, Version};
@@ -30,23 +31,17 @@ pub(super) struct Wireshark {
 impl Wireshark {
     pub(super) fn run(&self) -> io::Result<Outcome> {
         let script = uet_wireshark::dissector(self.spec);
-        match (&self.output, self.install) {
-            (_, true) => {
-                let folder = plugin_folder()?;
-                fs::create_dir_all(&folder).map_err(|error| about(&folder, error))?;
-                let file = folder.join("uet.lua");
-                write(&file, &script)?;
-                writeln!(io::stdout(), "{}", escape(&file.display().to_string()))?;
-            }
-            (Some(file), _) => write(file, &script)?,
-            (None, _) => io::stdout().lock().write_all(script.as_bytes())?,
+        if self.install {
+            let folder = plugin_folder()?;
+            fs::create_dir_all(&folder).map_err(|error| about(&folder, error))?;
+            let file = folder.join("uet.lua");
+            write_text(Some(&file), &script)?;
+            writeln!(io::stdout(), "{}", escape(&file.display().to_string()))?;
+        } else {
+            write_text(self.output.as_deref(), &script)?;
         }
         Ok(Outcome::Ok)
     }
-}
-
-fn write(file: &Path, script: &str) -> io::Result<()> {
-    uet_packet_io::file::replace(file, script).map_err(|error| about(file, error))
 }
 
 /// A platform, as far as the folders of Wireshark differ.
@@ -111,6 +106,7 @@ fn named(folders: &str, name: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn the_folder_is_the_personal_one() {
