@@ -2,7 +2,7 @@
 
 use super::steps::{
     CLUSTER, IDENTIFIED, NEEDS, check_write, establish_as, expect_executed, expect_ignored, expect_no_answer,
-    expect_no_effect, flip_bit, open_as, open_secured, plain_write, write_in_flight,
+    expect_no_effect, flip_bit, open_as, open_new, open_secured, plain_write, write_in_flight,
 };
 use crate::prelude::*;
 use crate::{SECURED, Wire};
@@ -183,9 +183,7 @@ pub(super) const RULES: &[Rule] = &[
             // A device may take it for the length of the header.
             let shield = t.shield()?;
             (shield.domain.confidentiality_offset, shield.opens) = (None, TSS_AAD_001);
-            let region = t.region(1 << 16)?;
-            let mut pdc = t.initiate();
-            establish_as(t, TSS_AAD_001, &mut pdc, &region)?;
+            let (pdc, region) = open_new(t, TSS_AAD_001)?;
             check_write(t, TSS_AAD_001, &pdc, &region, 1)
         }),
     rule("tss-header/offset-altered", "A packet altered before the confidentiality offset has no effect")
@@ -330,10 +328,7 @@ pub(super) fn secure_with_offset(t: &mut Test<'_>, plaintext: u8) -> Outcome {
 fn open_with_offset(t: &mut Test<'_>, plaintext: u8) -> Result<(Pdc, Region), Stop> {
     secure_with_offset(t, plaintext)?;
     t.shield()?.opens = TSS_AAD_001;
-    let region = t.region(1 << 16)?;
-    let mut pdc = t.initiate();
-    establish_as(t, TSS_AAD_001, &mut pdc, &region)?;
-    Ok((pdc, region))
+    open_new(t, TSS_AAD_001)
 }
 
 /// Returns another address of the same family.

@@ -39,7 +39,6 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[TSS_START_003, TSS_START_008])
         .over(&[&SECURED, &NEW_START, &REFUSED, &MODE])
         .run(|t| {
-            t.secure(t.value(&SECURED))?;
             let (written, mut target) = packets_in_flight(t)?;
             let (old, start) = (target.psn(0), Psn(t.value(&NEW_START)));
             expect_renumbered(t, &mut target, start, t.value(&REFUSED))?;
@@ -65,7 +64,6 @@ pub(super) const RULES: &[Rule] = &[
     .measure(|t| {
         t.slowed()?;
         t.try_configure("congestion", "none")?;
-        t.secure(t.value(&SECURED))?;
         let (written, mut target) = packets_in_flight(t)?;
         let start = Psn(0x0123_4567);
         let nack = new_start_nack(&target, 0, start)?;
@@ -92,7 +90,6 @@ pub(super) const RULES: &[Rule] = &[
     .checks(&[PDS_NACK_004, TSS_START_003, TSS_START_008])
     .over(&[&SECURED, &NEW_START])
     .run(|t| {
-        t.secure(t.value(&SECURED))?;
         let (written, mut target) = packets_in_flight(t)?;
         expect_renumbered(t, &mut target, Psn(t.value(&NEW_START)), FIRST)?;
         target.collect(t, 3)?;
@@ -107,7 +104,6 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[TSS_START_003, TSS_START_008])
         .over(&[&SECURED, &NEW_START])
         .run(|t| {
-            t.secure(t.value(&SECURED))?;
             let (written, mut target) = packets_in_flight(t)?;
             expect_renumbered(t, &mut target, Psn(0x0123_4567), FIRST)?;
             expect_renumbered(t, &mut target, Psn(t.value(&NEW_START)), FIRST)?;
@@ -140,7 +136,6 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             // No packet may time out before the NACK for it.
             t.slowed()?;
-            t.secure(t.value(&SECURED))?;
             let (written, first) = packets_in_flight(t)?;
             let other_peer = t.peer_of_job(102)?;
             let beside = t.post(post(PostKind::Write, other_peer, 3 * t.mtu()))?;
@@ -218,7 +213,6 @@ pub(super) const RULES: &[Rule] = &[
     rule("tss-new-start/counters", "Renumbered packets have new counters")
         .checks(&[TSS_CTR_001, TSS_START_003, TSS_START_008])
         .run(|t| {
-            t.secure(t.value(&SECURED))?;
             let (written, mut target) = packets_in_flight(t)?;
             let before: Vec<u64> = t.shield()?.seen.iter().map(|seen| seen.counter).collect();
             expect_renumbered(t, &mut target, Psn(0x0123_4567), FIRST)?;
@@ -232,7 +226,6 @@ pub(super) const RULES: &[Rule] = &[
     rule("tss-new-start/after-ack", "An initiator ignores NACK NEW_START_PSN after the first ACK")
         .checks(&[TSS_START_005])
         .run(|t| {
-            t.secure(t.value(&SECURED))?;
             let (written, mut target) = packets_in_flight(t)?;
             target.collect(t, 3)?;
             target.ack(t, 0)?;
@@ -244,7 +237,6 @@ pub(super) const RULES: &[Rule] = &[
     rule("tss-new-start/wrong-icv", "An initiator ignores NACK NEW_START_PSN with a wrong ICV")
         .checks(&[TSS_ICV_002])
         .run(|t| {
-            t.secure(t.value(&SECURED))?;
             let (written, mut target) = packets_in_flight(t)?;
             let nack = target.pdc.wire(&new_start_nack(&target, 0, Psn(0x5432_1000))?);
             let nack = with_wrong_icv(t, &nack)?;
@@ -255,7 +247,6 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[TSS_CLEAR_002])
         .run(|t| {
             ignore_plaintext_nacks(t)?;
-            t.secure(t.value(&SECURED))?;
             let (written, mut target) = packets_in_flight(t)?;
             let nack = target.pdc.wire(&new_start_nack(&target, 0, Psn(0x5432_1000))?);
             t.send_as_it_is(&nack)?;
@@ -302,8 +293,9 @@ pub(super) const RULES: &[Rule] = &[
         }),
 ];
 
-/// Has the device send three packets on a new context.
+/// Has the device send three packets on a new context, secured as in this instance.
 fn packets_in_flight(t: &mut Test<'_>) -> Result<(Operated, Target), Stop> {
+    t.secure(t.value(&SECURED))?;
     let peer = t.peer(0)?;
     let written = t.post(post(PostKind::Write, peer, 3 * t.mtu()))?;
     let mut target = Target::accept(t)?;

@@ -1,8 +1,6 @@
 //! Implicit rekey: the key of each packet follows from its counter (section 3.7.8).
 
-use super::steps::{
-    CLUSTER, NEEDS, check_write, establish_as, expect_no_effect, plain_write, write_in_flight,
-};
+use super::steps::{CLUSTER, NEEDS, check_write, expect_no_effect, open_new, plain_write, write_in_flight};
 use crate::prelude::*;
 
 /// The mask of the counter bits that select a key, and their shift.
@@ -46,9 +44,7 @@ pub(super) const RULES: &[Rule] = &[
                 (domain.rekey_mask, domain.rekey_shift, domain.counter) = (mask, shift, Some(first));
             })?;
             t.shield()?.opens = TSS_KEY_001;
-            let region = t.region(1 << 16)?;
-            let mut pdc = t.initiate();
-            establish_as(t, TSS_KEY_001, &mut pdc, &region)?;
+            let (pdc, region) = open_new(t, TSS_KEY_001)?;
             for n in 1..5 {
                 check_write(t, TSS_KEY_001, &pdc, &region, n)?;
             }
@@ -68,9 +64,7 @@ pub(super) const RULES: &[Rule] = &[
                 domain.counter = Some((0x1_0007 << SHIFT) - 2);
             })?;
             t.shield()?.opens = TSS_KEY_001;
-            let region = t.region(1 << 16)?;
-            let mut pdc = t.initiate();
-            establish_as(t, TSS_KEY_001, &mut pdc, &region)?;
+            let (pdc, region) = open_new(t, TSS_KEY_001)?;
             for (n, index) in [(1, 0x1_0000), (2, 0x2_0001), (3, 0xff_0001)] {
                 t.shield()?.counter = (index << SHIFT) + 1;
                 check_write(t, TSS_KEY_001, &pdc, &region, n)?;
@@ -175,8 +169,5 @@ fn open_with_rekey(t: &mut Test<'_>, requirement: &Requirement) -> Result<(Pdc, 
     let at = 3 * rekey_step(t);
     t.shield()?.counter = at;
     t.shield()?.opens = TSS_KEY_001;
-    let region = t.region(1 << 16)?;
-    let mut pdc = t.initiate();
-    establish_as(t, requirement, &mut pdc, &region)?;
-    Ok((pdc, region))
+    open_new(t, requirement)
 }

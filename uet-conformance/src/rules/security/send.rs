@@ -2,8 +2,8 @@
 
 use super::receive::LIMITED;
 use super::steps::{
-    CLUSTER, check_write, establish_as, open_as, open_secured, plain_retransmission, plain_write, rule,
-    write_in_flight,
+    CLUSTER, check_write, establish_as, open_as, open_new, open_secured, plain_retransmission, plain_write,
+    rule, write_in_flight,
 };
 use crate::SECURED;
 use crate::prelude::*;
@@ -228,9 +228,7 @@ pub(super) const RULES: &[Rule] = &[
                 domain.counter = Some(first);
             })?;
             t.shield()?.opens = TSS_IV_001;
-            let region = t.region(1 << 16)?;
-            let mut pdc = t.initiate();
-            establish_as(t, TSS_CTR_001, &mut pdc, &region)?;
+            let (pdc, region) = open_new(t, TSS_CTR_001)?;
             for n in 1..6 {
                 check_write(t, TSS_CTR_001, &pdc, &region, n)?;
             }

@@ -1,6 +1,8 @@
 //! The Start_PSNs that a target accepts, so that no replayed packet opens a context (section 3.5.8).
 
-use super::steps::{NEEDS, check_write, close_context, establish_as, learn_start, open_secured, plain_write};
+use super::steps::{
+    NEEDS, check_write, close_context, establish_as, learn_start, open_new, open_secured, plain_write,
+};
 use crate::SECURED;
 use crate::prelude::*;
 use uet_wire::pds::Nack;
@@ -198,14 +200,6 @@ pub(super) const RULES: &[Rule] = &[
 pub(super) fn secure_with_method(t: &mut Test<'_>, method: &str) -> Outcome {
     t.configure("start_psn_method", method)?;
     t.secure(t.value(&SECURED))
-}
-
-/// Opens a context.
-fn open_new(t: &mut Test<'_>, requirement: &Requirement) -> Result<(Pdc, Region), Stop> {
-    let region = t.region(1 << 16)?;
-    let mut pdc = t.initiate();
-    establish_as(t, requirement, &mut pdc, &region)?;
-    Ok((pdc, region))
 }
 
 /// Opens a context with write 0, and returns the packet that opened it.

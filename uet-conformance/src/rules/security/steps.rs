@@ -67,6 +67,11 @@ pub(super) fn open_as(
     change: impl FnOnce(&mut SecureDomain),
 ) -> Result<(Pdc, Region), Stop> {
     t.secure_as(kind, change)?;
+    open_new(t, requirement)
+}
+
+/// Opens a context. A failure breaks `requirement`.
+pub(super) fn open_new(t: &mut Test<'_>, requirement: &Requirement) -> Result<(Pdc, Region), Stop> {
     let region = t.region(1 << 16)?;
     let mut pdc = t.initiate();
     establish_as(t, requirement, &mut pdc, &region)?;
