@@ -1,8 +1,8 @@
 //! The credit of a source of RCCC: what grants add and packets spend (section 3.6.14).
 
 use super::steps::{
-    WRAP, bytes_after_grant, check_granted_bytes, credit_flow, credit_target, flow_without_credit,
-    grant_by_ack, grant_by_control, opening_request, short_silence, watch_for,
+    WRAP, bytes_after_grant, check_granted_bytes, credit_flow, credit_target, expect_granted_bytes,
+    flow_without_credit, grant_by_ack, grant_by_control, opening_request, short_silence, watch_for,
 };
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
@@ -64,9 +64,7 @@ pub(super) const RULES: &[Rule] = &[
         .measure(|t| {
             let mut flow = flow_without_credit(t)?;
             grant_by_ack(t, &flow, 100)?;
-            let bytes = bytes_after_grant(t, &mut flow)?;
-            check_granted_bytes(t, RCCC_CREDIT_001, 100, bytes);
-            Ok(())
+            expect_granted_bytes(t, RCCC_CREDIT_001, 100, &mut flow)
         }),
     rule("rccc/granted-by-credit", "A CREDIT control packet grants credit as an ACK_CC does")
         .checks(&[RCCC_CREDIT_001])
@@ -75,9 +73,7 @@ pub(super) const RULES: &[Rule] = &[
             let mut flow = flow_without_credit(t)?;
             // The credit is the lower 24 bits of the payload.
             grant_by_control(t, &flow.target, t.value(&UPPER_BITS) | 100)?;
-            let bytes = bytes_after_grant(t, &mut flow)?;
-            check_granted_bytes(t, RCCC_CREDIT_001, 100, bytes);
-            Ok(())
+            expect_granted_bytes(t, RCCC_CREDIT_001, 100, &mut flow)
         }),
     rule("rccc/grant-difference", "A grant adds its difference from the last grant")
         .checks(&[RCCC_COUNT_001])
@@ -85,8 +81,7 @@ pub(super) const RULES: &[Rule] = &[
             let mut flow = flow_without_credit(t)?;
             for (credit, more) in [(100, 100), (180, 80), (260, 80)] {
                 grant_by_control(t, &flow.target, credit)?;
-                let bytes = bytes_after_grant(t, &mut flow)?;
-                check_granted_bytes(t, RCCC_COUNT_001, more, bytes);
+                expect_granted_bytes(t, RCCC_COUNT_001, more, &mut flow)?;
             }
             Ok(())
         }),
@@ -140,9 +135,7 @@ pub(super) const RULES: &[Rule] = &[
             flow.target
                 .expect_none(t, RCCC_COUNT_002, "a new packet for a stale grant", during, |n| n >= highest)?;
             grant(t, &flow, 300)?;
-            let bytes = bytes_after_grant(t, &mut flow)?;
-            check_granted_bytes(t, RCCC_COUNT_001, 100, bytes);
-            Ok(())
+            expect_granted_bytes(t, RCCC_COUNT_001, 100, &mut flow)
         }),
     rule("rccc/grant-per-context", "A grant serves the context that it names, and no other")
         .checks(&[RCCC_CREDIT_001])
@@ -166,8 +159,7 @@ pub(super) const RULES: &[Rule] = &[
             watch_for(t, &mut first, silence)?;
             let (highest, granted) = (first.count(), t.now());
             grant(t, &second, 100)?;
-            let bytes = bytes_after_grant(t, &mut second)?;
-            check_granted_bytes(t, RCCC_CREDIT_001, 100, bytes);
+            expect_granted_bytes(t, RCCC_CREDIT_001, 100, &mut second)?;
             if t.now() > granted + silence {
                 return Ok(());
             }
@@ -191,9 +183,7 @@ pub(super) const RULES: &[Rule] = &[
             flow.target
                 .expect_none(t, RCCC_CREDIT_001, "a new packet without credit", during, |n| n >= highest)?;
             grant_by_control(t, &flow.target, 100)?;
-            let bytes = bytes_after_grant(t, &mut flow)?;
-            check_granted_bytes(t, RCCC_CREDIT_001, 100, bytes);
-            Ok(())
+            expect_granted_bytes(t, RCCC_CREDIT_001, 100, &mut flow)
         }),
     rule("rccc/grant-across-wrap", "A grant that wraps at 2^24 units adds its difference from the last one")
         .checks(&[RCCC_COUNT_001, RCCC_COUNT_002])

@@ -2,8 +2,8 @@
 
 use super::credit_source::{Bearer, CCC, CreditSource, demand_step, excess_limit};
 use super::steps::{
-    bytes_after_grant, check_granted_bytes, credit_target, fill_window, grant_by_ack, grant_by_control,
-    need_in_flight, refuse_half, short_silence, shrink_by_marks, timely_answers,
+    credit_target, expect_granted_bytes, fill_window, grant_by_ack, grant_by_control, need_in_flight,
+    refuse_half, short_silence, shrink_by_marks, timely_answers,
 };
 use crate::Trimmed;
 use crate::flow::{Answers, Flow};
@@ -145,9 +145,7 @@ pub(super) const RULES: &[Rule] = &[
             let what = "new read data without credit";
             flow.target.expect_none(t, RCCC_CREDIT_001, what, silence, |n| n >= highest)?;
             grant_by_control(t, &flow.target, 100)?;
-            let bytes = bytes_after_grant(t, &mut flow)?;
-            check_granted_bytes(t, RCCC_CREDIT_001, 100, bytes);
-            Ok(())
+            expect_granted_bytes(t, RCCC_CREDIT_001, 100, &mut flow)
         }),
     rule("rccc/grants-read-data", "A device that reads grants the demand of the source of the data")
         .checks(&[RCCC_GRANT_001, RCCC_COUNT_001])

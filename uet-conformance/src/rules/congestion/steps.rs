@@ -247,19 +247,26 @@ pub(in crate::rules) fn grant_by_control(t: &mut Test<'_>, target: &Target, cred
 }
 
 /// Receives the packets that a grant lets leave. Returns the number of their bytes.
-pub(in crate::rules) fn bytes_after_grant(t: &mut Test<'_>, flow: &mut Flow) -> Result<u64, Stop> {
+pub(super) fn bytes_after_grant(t: &mut Test<'_>, flow: &mut Flow) -> Result<u64, Stop> {
     let before = flow.bytes();
     flow.fill(t)?;
     Ok(flow.bytes() - before)
 }
 
-/// Checks that the source used a grant of `units`, and exceeded it by at most one packet.
-pub(in crate::rules) fn check_granted_bytes(
+/// Receives the packets that a grant of `units` lets leave, and checks the number of their bytes.
+pub(in crate::rules) fn expect_granted_bytes(
     t: &mut Test<'_>,
     requirement: &Requirement,
     units: u32,
-    bytes: u64,
-) {
+    flow: &mut Flow,
+) -> Outcome {
+    let bytes = bytes_after_grant(t, flow)?;
+    check_granted_bytes(t, requirement, units, bytes);
+    Ok(())
+}
+
+/// Checks that the source used a grant of `units`, and exceeded it by at most one packet.
+pub(super) fn check_granted_bytes(t: &mut Test<'_>, requirement: &Requirement, units: u32, bytes: u64) {
     let most = Bound::from(u64::from(units) * 256 + full_packet_size(t)).tolerating("a packet");
     t.at_most(requirement, "bytes sent for the grant", most, bytes);
     t.at_least(requirement, "bytes sent for the grant", 1, bytes);

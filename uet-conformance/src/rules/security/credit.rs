@@ -6,9 +6,7 @@ use super::steps::{READABLE, with_wrong_icv};
 use crate::flow::{Answers, Flow};
 use crate::prelude::*;
 use crate::rules::congestion::credit_source::{Bearer, CCC, CreditSource, demand_step, excess_limit};
-use crate::rules::congestion::steps::{
-    bytes_after_grant, check_granted_bytes, grant_by_ack, short_silence, with_credit,
-};
+use crate::rules::congestion::steps::{expect_granted_bytes, grant_by_ack, short_silence, with_credit};
 use crate::{SECURED, Trimmed, Wire};
 
 /// The packet that carries the demand.
@@ -99,9 +97,7 @@ pub(super) const RULES: &[Rule] = &[
             let what = "a new packet for a grant that is not authentic";
             flow.target.expect_none(t, requirement, what, during, |n| n >= highest)?;
             grant_by_ack(t, &flow, 100)?;
-            let bytes = bytes_after_grant(t, &mut flow)?;
-            check_granted_bytes(t, RCCC_CREDIT_001, 100, bytes);
-            Ok(())
+            expect_granted_bytes(t, RCCC_CREDIT_001, 100, &mut flow)
         }),
 ];
 
