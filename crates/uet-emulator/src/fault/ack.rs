@@ -43,33 +43,28 @@ pub(super) const FAULTS: &[Fault] = &[
         "acknowledges-over-gap",
         "The cumulative PSN of an ACK is the highest PSN received, despite gaps below it",
         PDS_PSN_002,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|wire, packet| {
             let highest = packet.get("pds.dpdcid").and_then(|peer| wire.seen.highest(packet.dst, peer));
             if let (true, Some(highest)) = (packet.is_ack(), highest) {
-                set_cack(&mut packet, highest);
+                set_cack(packet, highest);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "moves-cack-back",
         "An ACK of a retransmission has the retransmitted PSN as its cumulative PSN",
         PDS_PSN_003,
-        &[Tap::Out(|wire, mut packet| {
-            if let (true, Some(named)) = (packet.is_ack() && packet.is("pds.flags.retx", 1), named(&packet)) {
-                set_cack(&mut packet, named);
+        &[Tap::EditOut(|_, packet| {
+            if let (true, Some(named)) = (packet.is_ack() && packet.is("pds.flags.retx", 1), named(packet)) {
+                set_cack(packet, named);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "names-cumulative-psn",
         "ack_psn_offset is always 0: an ACK names its cumulative PSN, not the packet that it answers",
         PDS_ACK_016,
-        &[Tap::Out(|wire, mut packet| {
-            packet.set("pds.ack_psn_offset", 0);
-            wire.pass(packet);
-        })],
+        &[Tap::EditOut(|_, packet| packet.set("pds.ack_psn_offset", 0))],
     ),
     fault(
         "ignores-ar",
@@ -77,11 +72,10 @@ pub(super) const FAULTS: &[Fault] = &[
         PDS_ACK_004,
         &[
             Tap::Config(|config| config.pds.ack_delay = LATE),
-            Tap::In(|wire, mut packet| {
+            Tap::EditIn(|_, packet| {
                 if packet.is_request() {
                     packet.set("pds.flags.ar", 0);
                 }
-                wire.pass(packet);
             }),
         ],
     ),
@@ -133,89 +127,75 @@ pub(super) const FAULTS: &[Fault] = &[
         "forgets-retx-echo",
         "An ACK has retx = 0, even if it answers a retransmission",
         PDS_ACK_002,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.is_ack() {
                 packet.set("pds.flags.retx", 0);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "forgets-ecn-echo",
         "An ACK has m = 0, even if the request arrived marked",
         PDS_ACK_002,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.is_ack() {
                 packet.set("pds.flags.m", 0);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "echoes-mark-for-ever",
         "After one marked packet, all ACKs of the context have m = 1",
         PDS_ACK_002,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|wire, packet| {
             if let (true, Some(peer)) = (packet.is_ack(), packet.get("pds.dpdcid")) {
                 let before = wire.memo.get(packet.dst, peer).unwrap_or_default();
                 let mark = packet.get("pds.flags.m").unwrap_or_default() | before;
                 wire.memo.set(packet.dst, peer, mark);
                 packet.set("pds.flags.m", mark);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "answers-with-previous-response",
         "An ACK carries the response of the previous packet",
         PDS_ACK_016,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|wire, packet| {
             if packet.is_ack() && packet.is("pds.next_hdr", NextHdr::UET_HDR_RESPONSE.code().into()) {
                 let own = packet.clone();
                 if let Some(before) = wire.memo.packets.pop_back() {
-                    forge::replace_ses(&mut packet, NextHdr::UET_HDR_RESPONSE, &forge::ses(&before));
+                    forge::replace_ses(packet, NextHdr::UET_HDR_RESPONSE, &forge::ses(&before));
                 }
                 wire.memo.packets.push_back(own);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "sets-missing-sack-bits",
         "All bits of the bitmap are set, even those of missing packets",
         PDS_SACK_001,
-        &[Tap::Out(|wire, mut packet| {
-            packet.set("pds.sack_bitmap", u64::MAX);
-            wire.pass(packet);
-        })],
+        &[Tap::EditOut(|_, packet| packet.set("pds.sack_bitmap", u64::MAX))],
     ),
     fault(
         "shifts-sack-bits",
         "Bit i of the bitmap stands for sack_psn + i + 1",
         PDS_SACK_001,
-        &[Tap::Out(|wire, mut packet| {
-            packet.change("pds.sack_bitmap", |bits| bits >> 1);
-            wire.pass(packet);
-        })],
+        &[Tap::EditOut(|_, packet| packet.change("pds.sack_bitmap", |bits| bits >> 1))],
     ),
     fault(
         "sends-empty-bitmaps",
         "No bit of a bitmap is ever set",
         PDS_SACK_003,
-        &[Tap::Out(|wire, mut packet| {
-            packet.set("pds.sack_bitmap", 0);
-            wire.pass(packet);
-        })],
+        &[Tap::EditOut(|_, packet| packet.set("pds.sack_bitmap", 0))],
     ),
     fault(
         "knows-one-bitmap",
         "The NIC reads the bitmap of an ACK_CC, but not that of an ACK_CCX",
         PDS_SACK_004,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|_, packet| {
             if packet.kind() == PdsType::ACK_CCX {
                 packet.set("pds.sack_bitmap", 0);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -240,7 +220,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "believes-any-ack",
         "A source takes an ACK of a PSN it never sent as an ACK of all packets it sent",
         PDS_PSN_004,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|wire, packet| {
             let highest = packet.get("pds.dpdcid").and_then(|own| wire.seen.highest_sent(packet.src, own));
             let cack = packet.get("pds.cack_psn").map(|psn| Psn(psn as u32));
             if let (true, Some(highest), Some(cack)) = (packet.is_ack(), highest, cack) {
@@ -249,30 +229,27 @@ pub(super) const FAULTS: &[Fault] = &[
                     packet.set("pds.ack_psn_offset", 0);
                 }
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "believes-probe-answer",
         "A source acts on the cumulative PSN of an ACK that answers a PROBE",
         PDS_PRB_002,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|_, packet| {
             if packet.is_ack() && packet.is("pds.flags.p", 1) {
                 packet.set("pds.flags.p", 0);
                 packet.set("pds.ack_psn_offset", 0);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "forgets-probe-opaque",
         "The ACK of a PROBE has probe_opaque 0",
         PDS_PRB_001,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.is_ack() {
                 packet.set("pds.probe_opaque", 0);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -318,29 +295,23 @@ pub(super) const FAULTS: &[Fault] = &[
         "answers-control-with-response",
         "An ACK that answers only a control packet carries a response",
         PDS_ACK_014,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             let bare = packet.is("pds.next_hdr", NextHdr::UET_HDR_NONE.code().into());
             if packet.is_ack() && packet.is("pds.flags.p", 0) && bare {
                 let response = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK);
-                forge::replace_ses(
-                    &mut packet,
-                    NextHdr::UET_HDR_RESPONSE,
-                    response.current_unchecked().bytes(),
-                );
+                forge::replace_ses(packet, NextHdr::UET_HDR_RESPONSE, response.current_unchecked().bytes());
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "asks-initiators-to-clear",
         "The initiator's ACK of read data carries REQ_CLEAR",
         PDS_GTD_004,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|wire, packet| {
             let own = packet.get("pds.spdcid").unwrap_or_default();
             if packet.is_ack() && wire.seen.own_start(packet.dst, own).is_some() {
                 packet.set("pds.flags.req", AckRequest::REQ_CLEAR.code().into());
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -353,10 +324,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "starts-bitmaps-anywhere",
         "The bitmap of an ACK begins far above the receive window",
         PDS_SACK_005,
-        &[Tap::Out(|wire, mut packet| {
-            packet.set("pds.sack_psn_offset", 0x7fc0);
-            wire.pass(packet);
-        })],
+        &[Tap::EditOut(|_, packet| packet.set("pds.sack_psn_offset", 0x7fc0))],
     ),
     fault(
         "answers-questions-of-nobody",
@@ -387,11 +355,10 @@ pub(super) const FAULTS: &[Fault] = &[
         "takes-acks-of-others",
         "An ACK counts for the context of its dpdcid, whoever sent it",
         PDS_PDC_003,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|wire, packet| {
             if packet.is_ack() {
-                from_peer(wire.seen, &mut packet);
+                from_peer(wire.seen, packet);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -400,11 +367,10 @@ pub(super) const FAULTS: &[Fault] = &[
         PDS_ACK_003,
         &[
             Tap::Config(|config| config.pds.ack_delay = LATE),
-            Tap::In(|wire, mut packet| {
-                if packet.is_request() && wire.seen.times(&packet) == 1 {
+            Tap::EditIn(|wire, packet| {
+                if packet.is_request() && wire.seen.times(packet) == 1 {
                     packet.set("pds.flags.retx", 0);
                 }
-                wire.pass(packet);
             }),
         ],
     ),
@@ -425,16 +391,15 @@ pub(super) const FAULTS: &[Fault] = &[
         "repeats-old-acks",
         "The ACK of a retransmission has the cumulative PSN of the first ACK of its packet",
         PDS_PSN_003,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|wire, packet| {
             let peer = packet.get("pds.dpdcid").unwrap_or_default();
             if packet.is_ack() && packet.is("pds.flags.retx", 1) {
-                let alike = wire.seen.answers(packet.dst, peer).filter(|ack| named(ack) == named(&packet));
+                let alike = wire.seen.answers(packet.dst, peer).filter(|ack| named(ack) == named(packet));
                 let first = alike.filter(|ack| ack.is_ack() && ack.is("pds.flags.p", 0)).last();
                 if let Some(cack) = first.and_then(|first| first.get("pds.cack_psn")) {
-                    set_cack(&mut packet, Psn(cack as u32));
+                    set_cack(packet, Psn(cack as u32));
                 }
             }
-            wire.pass(packet);
         })],
     ),
 ];

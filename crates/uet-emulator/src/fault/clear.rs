@@ -49,28 +49,22 @@ pub(super) const FAULTS: &[Fault] = &[
         "forgets-stored-response",
         "A retransmission gets the default response, even if another one is stored",
         PDS_DUP_002,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             let plain = packet.is("pds.next_hdr", NextHdr::UET_HDR_RESPONSE.code().into());
-            if asks_clear(&packet) && packet.is("pds.flags.retx", 1) && plain {
+            if asks_clear(packet) && packet.is("pds.flags.retx", 1) && plain {
                 let response = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK);
-                forge::replace_ses(
-                    &mut packet,
-                    NextHdr::UET_HDR_RESPONSE,
-                    response.current_unchecked().bytes(),
-                );
+                forge::replace_ses(packet, NextHdr::UET_HDR_RESPONSE, response.current_unchecked().bytes());
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "forgets-req-clear",
         "The ACK of a response that must be cleared carries NO_REQUEST",
         PDS_GTD_002,
-        &[Tap::Out(|wire, mut packet| {
-            if asks_clear(&packet) {
+        &[Tap::EditOut(|_, packet| {
+            if asks_clear(packet) {
                 packet.set("pds.flags.req", 0);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -87,12 +81,11 @@ pub(super) const FAULTS: &[Fault] = &[
         "ignores-carried-clear",
         "A target ignores clear_psn_offset in requests",
         PDS_CLR_005,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|wire, packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
             if let (true, Some(first)) = (packet.is_request(), wire.seen.start(packet.src, spdcid)) {
-                set_clear(&mut packet, first - 1);
+                set_clear(packet, first - 1);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -111,13 +104,12 @@ pub(super) const FAULTS: &[Fault] = &[
         "carries-no-clear",
         "Requests carry the initial CLEAR_PSN; only CLEAR_COMMAND carries the current one",
         PDS_CLR_003,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|wire, packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
             let first = wire.seen.own_start(packet.dst, spdcid);
             if let (true, Some(first)) = (packet.is_request(), first) {
-                set_clear(&mut packet, first - 1);
+                set_clear(packet, first - 1);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -156,32 +148,30 @@ pub(super) const FAULTS: &[Fault] = &[
         "clears-over-gap",
         "CLEAR_PSN is the highest PSN that any ACK has named, despite gaps below it",
         PDS_CLR_001,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|wire, packet| {
             let own = packet.get("pds.spdcid").unwrap_or_default();
             let psns = wire.seen.acks(packet.dst, own).filter_map(named);
             let highest = psns.reduce(|highest, psn| if psn.is_after(highest) { psn } else { highest });
             match highest {
-                Some(highest) if packet.is_request() => set_clear(&mut packet, highest),
+                Some(highest) if packet.is_request() => set_clear(packet, highest),
                 Some(highest) if packet.is_control(CtlType::CLEAR_COMMAND) => {
                     packet.set("pds.payload", highest.0.into());
                 }
                 _ => {}
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "retransmits-old-clear",
         "A retransmission carries the CLEAR_PSN of the first transmission",
         PDS_CLR_003,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|wire, packet| {
             if packet.is_request() && packet.is("pds.flags.retx", 1) {
-                let first = wire.seen.first_sent(&packet);
+                let first = wire.seen.first_sent(packet);
                 if let Some(offset) = first.and_then(|first| first.get("pds.clear_psn_offset")) {
                     packet.set("pds.clear_psn_offset", offset);
                 }
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -202,13 +192,12 @@ pub(super) const FAULTS: &[Fault] = &[
         "ignores-clear-of-duplicates",
         "clear_psn_offset of a packet that has arrived before is not looked at",
         PDS_CLR_005,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|wire, packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
-            let again = packet.is_request() && wire.seen.times(&packet) > 1;
+            let again = packet.is_request() && wire.seen.times(packet) > 1;
             if let (true, Some(first)) = (again, wire.seen.start(packet.src, spdcid)) {
-                set_clear(&mut packet, first - 1);
+                set_clear(packet, first - 1);
             }
-            wire.pass(packet);
         })],
     ),
 ];

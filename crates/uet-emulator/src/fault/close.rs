@@ -35,55 +35,50 @@ pub(super) const FAULTS: &[Fault] = &[
         "stays-open",
         "A target acknowledges CLOSE_COMMAND, but keeps the context unchanged",
         PDS_CLOSE_004,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|_, packet| {
             if packet.is_control(CtlType::CLOSE_COMMAND) {
                 packet.set("pds.ctl_type", CtlType::NOOP.code().into());
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "closes-without-psn",
         "CLOSE_COMMAND has the PSN of the previous packet instead of one of its own",
         PDS_CLOSE_002,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.is_control(CtlType::CLOSE_COMMAND) {
                 packet.change("pds.psn", |psn| psn.wrapping_sub(1));
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "closes-without-asking",
         "CLOSE_COMMAND has ar = 0",
         PDS_CLOSE_002,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.is_control(CtlType::CLOSE_COMMAND) {
                 packet.set("pds.flags.ar", 0);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "only-acknowledges-close-request",
         "An initiator acknowledges CLOSE_REQUEST, but keeps the context open",
         PDS_CLOSE_013,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|_, packet| {
             if packet.is_control(CtlType::CLOSE_REQUEST) {
                 packet.set("pds.ctl_type", CtlType::NOOP.code().into());
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "overlooks-req-close",
         "An initiator ignores REQ_CLOSE in an ACK",
         PDS_CLOSE_013,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|_, packet| {
             if packet.is_ack() && packet.is("pds.flags.req", AckRequest::REQ_CLOSE.code().into()) {
                 packet.set("pds.flags.req", 0);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -133,26 +128,24 @@ pub(super) const FAULTS: &[Fault] = &[
         "acknowledges-close-request-from-nowhere",
         "The ACK of a CLOSE_REQUEST names PSN 0, which the peer never sent",
         PDS_PSN_002,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|wire, packet| {
             let asked = wire.seen.control(packet.dst, CtlType::CLOSE_REQUEST);
-            if packet.is_ack() && asked.is_some_and(|asked| named(&packet) == Some(psn(asked))) {
+            if packet.is_ack() && asked.is_some_and(|asked| named(packet) == Some(psn(asked))) {
                 packet.set("pds.cack_psn", 0);
                 packet.set("pds.ack_psn_offset", 0);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "leaves-close-out-of-cack",
         "The ACK of CLOSE_COMMAND has a CACK_PSN one below its PSN",
         PDS_PSN_002,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|wire, packet| {
             let close = wire.seen.control(packet.dst, CtlType::CLOSE_COMMAND);
-            if packet.is_ack() && close.is_some_and(|close| named(&packet) == Some(psn(close))) {
+            if packet.is_ack() && close.is_some_and(|close| named(packet) == Some(psn(close))) {
                 packet.change("pds.cack_psn", |psn| psn.wrapping_sub(1));
                 packet.change("pds.ack_psn_offset", |offset| offset + 1);
             }
-            wire.pass(packet);
         })],
     ),
     fault(

@@ -21,50 +21,39 @@ pub(super) const FAULTS: &[Fault] = &[
         "reverses-sack-bits",
         "The highest bit of the bitmap in an ACK stands for its first PSN, not the lowest",
         PDS_SACK_001,
-        &[Tap::Out(|wire, mut packet| {
-            packet.change("pds.sack_bitmap", u64::reverse_bits);
-            wire.pass(packet);
-        })],
+        &[Tap::EditOut(|_, packet| packet.change("pds.sack_bitmap", u64::reverse_bits))],
     ),
     fault(
         "cuts-job-id",
         "The NIC reads only the lower 16 bits of ses.job_id",
         SES_ADDR_001,
-        &[Tap::In(|wire, mut packet| {
-            packet.change("ses.job_id", |job| job & 0xffff);
-            wire.pass(packet);
-        })],
+        &[Tap::EditIn(|_, packet| packet.change("ses.job_id", |job| job & 0xffff))],
     ),
     fault(
         "cuts-message-offset",
         "The NIC reads only the lower 16 bits of ses.message_offset",
         SES_PLACE_001,
-        &[Tap::In(|wire, mut packet| {
-            packet.change("ses.message_offset", |offset| offset & 0xffff);
-            wire.pass(packet);
-        })],
+        &[Tap::EditIn(|_, packet| packet.change("ses.message_offset", |offset| offset & 0xffff))],
     ),
     fault(
         "negates-ack-offset",
         "The NIC reads ack_psn_offset with the opposite sign: cumulative PSN minus named PSN",
         PDS_ACK_016,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.is_ack() {
                 packet.change("pds.ack_psn_offset", u64::wrapping_neg);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "fills-reserved-bits",
         "The NIC sends reserved bits as ones",
         WIRE_RSVD_001,
-        &[Tap::Out(|wire, mut packet| {
-            for (place, start) in reserved(&packet) {
+        &[Tap::EditOut(|_, packet| {
+            for (place, start) in reserved(packet) {
                 let width = place.row.width();
                 place.write(&mut packet.head[start..], u128::MAX >> (128 - width));
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -84,41 +73,31 @@ pub(super) const FAULTS: &[Fault] = &[
         "cuts-buffer-offset",
         "The NIC reads only the lower 32 bits of ses.buffer_offset",
         SES_MEM_004,
-        &[Tap::In(|wire, mut packet| {
-            packet.change("ses.buffer_offset", |offset| offset & 0xffff_ffff);
-            wire.pass(packet);
-        })],
+        &[Tap::EditIn(|_, packet| packet.change("ses.buffer_offset", |offset| offset & 0xffff_ffff))],
     ),
     fault(
         "cuts-resource-index",
         "The NIC reads only the lower 8 bits of ses.resource_index",
         SES_ADDR_003,
-        &[Tap::In(|wire, mut packet| {
-            packet.change("ses.resource_index", |index| index & 0xff);
-            wire.pass(packet);
-        })],
+        &[Tap::EditIn(|_, packet| packet.change("ses.resource_index", |index| index & 0xff))],
     ),
     fault(
         "cuts-request-length",
         "The NIC reads 14 bits of ses.request_length in a standard request, as in the short ones",
         SES_PLACE_003,
-        &[Tap::In(|wire, mut packet| {
-            packet.change("ses.request_length", |length| length & 0x3fff);
-            wire.pass(packet);
-        })],
+        &[Tap::EditIn(|_, packet| packet.change("ses.request_length", |length| length & 0x3fff))],
     ),
     fault(
         "shifts-medium-header",
         "The NIC reads the fields behind the length of a medium request one byte too late",
         SES_PLACE_001,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|_, packet| {
             if packet.is("pds.next_hdr", NextHdr::UET_HDR_REQUEST_MEDIUM.code().into()) {
                 let start = packet.tables().get(1).map_or(packet.head.len(), |(_, start)| *start);
                 if let Some(rest) = packet.head.get_mut(start + 4..start + 32) {
                     rest.rotate_left(1);
                 }
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -144,34 +123,29 @@ pub(super) const FAULTS: &[Fault] = &[
         "forgets-nack-psn",
         "A NACK has nack_psn 0",
         PDS_ROD_002,
-        &[Tap::Out(|wire, mut packet| {
-            packet.set("pds.nack_psn", 0);
-            wire.pass(packet);
-        })],
+        &[Tap::EditOut(|_, packet| packet.set("pds.nack_psn", 0))],
     ),
     fault(
         "cuts-offset-of-data",
         "The NIC writes only the lower 16 bits of ses.message_offset into read data",
         SES_CUT_001,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.get("ses.read_request_message_id").is_some() {
                 let offset = packet.get("ses.message_offset").unwrap_or_default();
                 packet.set("ses.message_offset", offset & 0xffff);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "cuts-length-of-data",
         "The NIC writes only the lower 13 bits of ses.payload_length into read data",
         WIRE_SES_006,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             let data = packet.get("ses.read_request_message_id").or(packet.get("ses.original_request_psn"));
             if data.is_some() {
                 let length = packet.get("ses.payload_length").unwrap_or_default();
                 packet.set("ses.payload_length", length & 0x1fff);
             }
-            wire.pass(packet);
         })],
     ),
 ];

@@ -76,9 +76,8 @@ pub(super) const FAULTS: &[Fault] = &[
         "answers-first-of-network",
         "The NIC sends packets for an IPv6 address to the first peer with the same first 64 bits",
         PDS_ACK_001,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|wire, packet| {
             packet.dst = wire.seen.first_like(packet.dst, same(FIRST_64)).unwrap_or(packet.dst);
-            wire.pass(packet);
         })],
     ),
 ];

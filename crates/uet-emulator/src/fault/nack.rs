@@ -51,38 +51,35 @@ pub(super) const FAULTS: &[Fault] = &[
         "forgets-retx-in-nack",
         "A NACK has retx = 0, even if it answers a retransmission",
         PDS_NACK_001,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.is_nack() {
                 packet.set("pds.flags.retx", 0);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "forgets-mark-in-nack",
         "A NACK has m = 0, even if the request arrived marked",
         PDS_NACK_001,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.is_nack() {
                 packet.set("pds.flags.m", 0);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "acts-on-any-nack",
         "A NACK of a PSN that is not outstanding makes the source retransmit the first outstanding packet",
         PDS_NACK_002,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|wire, packet| {
             let own = packet.get("pds.dpdcid").unwrap_or_default();
-            let refused = named(&packet).filter(|_| packet.is_nack());
+            let refused = named(packet).filter(|_| packet.is_nack());
             if let (Some(refused), Some(highest)) = (refused, wire.seen.highest_sent(packet.src, own)) {
                 let acked = wire.seen.acked(packet.src, own).unwrap_or(highest - 1);
                 if refused.is_after(highest) || !refused.is_after(acked) {
                     packet.set("pds.nack_psn", (acked + 1).0.into());
                 }
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -203,11 +200,10 @@ pub(super) const FAULTS: &[Fault] = &[
         "delivers-trimmed",
         "The NIC takes a trimmed request for a whole one",
         PDS_TRIM_002,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|_, packet| {
             if packet.is_request() {
                 packet.trimmed = None;
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -230,11 +226,10 @@ pub(super) const FAULTS: &[Fault] = &[
         "believes-trimmed-answers",
         "The NIC takes a trimmed ACK, NACK or control packet for a whole one",
         PDS_TRIM_005,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|_, packet| {
             if !packet.is_request() {
                 packet.trimmed = None;
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -259,25 +254,21 @@ pub(super) const FAULTS: &[Fault] = &[
         "names-missing-psn",
         "ROD_OOO names the missing PSN instead of the PSN that arrived",
         PDS_ROD_002,
-        &[Tap::Out(|wire, mut packet| {
-            if code(&packet) == Some(NackCode::ROD_OOO) {
+        &[Tap::EditOut(|_, packet| {
+            if code(packet) == Some(NackCode::ROD_OOO) {
                 let missing = packet.get("pds.payload").unwrap_or_default();
                 packet.set("pds.nack_psn", missing);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "takes-out-of-order",
         "An ordered context accepts packets out of order",
         PDS_ROD_001,
-        &[Tap::In(|wire, mut packet| {
-            match packet.kind() {
-                PdsType::ROD_REQ => packet.set("pds.type", PdsType::RUD_REQ.code().into()),
-                PdsType::ROD_CC_REQ => packet.set("pds.type", PdsType::RUD_CC_REQ.code().into()),
-                _ => {}
-            }
-            wire.pass(packet);
+        &[Tap::EditIn(|_, packet| match packet.kind() {
+            PdsType::ROD_REQ => packet.set("pds.type", PdsType::RUD_REQ.code().into()),
+            PdsType::ROD_CC_REQ => packet.set("pds.type", PdsType::RUD_CC_REQ.code().into()),
+            _ => {}
         })],
     ),
     fault(
@@ -297,11 +288,10 @@ pub(super) const FAULTS: &[Fault] = &[
         "refuses-rudi-as-rud",
         "The NACK of a RUDI request has nt = 0",
         PDS_NACK_008,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.is_nack() {
                 packet.set("pds.flags.nt", 0);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -319,24 +309,22 @@ pub(super) const FAULTS: &[Fault] = &[
         "takes-nacks-of-others",
         "A NACK counts for the context of its dpdcid, whoever sent it",
         PDS_PDC_003,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|wire, packet| {
             if packet.is_nack() {
-                super::ack::from_peer(wire.seen, &mut packet);
+                super::ack::from_peer(wire.seen, packet);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "ignores-spdcid-of-nacks",
         "spdcid of a NACK is not compared with that of the context's target",
         PDS_PDC_003,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|wire, packet| {
             let own = packet.get("pds.dpdcid").unwrap_or_default();
             let ours = wire.seen.is_ours(packet.src, own);
             if packet.is_nack() && ours && packet.isnt("pds.spdcid", 0) {
-                super::ack::from_peer(wire.seen, &mut packet);
+                super::ack::from_peer(wire.seen, packet);
             }
-            wire.pass(packet);
         })],
     ),
     fault(

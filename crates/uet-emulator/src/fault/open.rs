@@ -16,15 +16,14 @@ pub(super) const FAULTS: &[Fault] = &[
         "ignores-psn-offset",
         "A target takes the first PSN that arrives as Start_PSN, whatever psn_offset says",
         PDS_SYN_002,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|wire, packet| {
             if let (true, Some(_), Some(spdcid)) =
                 (packet.is_request(), packet.get("pds.psn_offset"), packet.get("pds.spdcid"))
             {
-                let first = wire.memo.get(packet.src, spdcid).unwrap_or(psn(&packet).0.into());
+                let first = wire.memo.get(packet.src, spdcid).unwrap_or(psn(packet).0.into());
                 wire.memo.set(packet.src, spdcid, first);
-                packet.set("pds.psn_offset", (psn(&packet) - Psn(first as u32)).min(4095).into());
+                packet.set("pds.psn_offset", (psn(packet) - Psn(first as u32)).min(4095).into());
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -32,7 +31,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "Each packet with syn opens a context of its own, even if its peer has one already",
         PDS_SYN_005,
         &[
-            Tap::In(|wire, mut packet| {
+            Tap::EditIn(|wire, packet| {
                 let offset = packet.get("pds.psn_offset").filter(|_| packet.is_request()).unwrap_or_default();
                 if let (1.., Some(spdcid)) = (offset, packet.get("pds.spdcid")) {
                     let other = spdcid ^ offset << 4;
@@ -40,14 +39,12 @@ pub(super) const FAULTS: &[Fault] = &[
                     packet.set("pds.spdcid", other);
                     packet.set("pds.psn_offset", 0);
                 }
-                wire.pass(packet);
             }),
-            Tap::Out(|wire, mut packet| {
+            Tap::EditOut(|wire, packet| {
                 let peer = packet.get("pds.dpdcid").and_then(|other| wire.memo.get(packet.dst, other));
                 if let Some(spdcid) = peer {
                     packet.set("pds.dpdcid", spdcid);
                 }
-                wire.pass(packet);
             }),
         ],
     ),
@@ -55,42 +52,39 @@ pub(super) const FAULTS: &[Fault] = &[
         "opens-without-syn",
         "A request with syn = 0 for a missing context opens one",
         PDS_OPEN_002,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|wire, packet| {
             let known = packet.get("pds.dpdcid").is_none_or(|own| wire.seen.is_ours(packet.src, own));
             if packet.is_request() && !known {
                 packet.set("pds.flags.syn", 1);
                 packet.set("pds.pdc_info", 0);
                 packet.set("pds.psn_offset", 0);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "looks-at-dpdcid-alone",
         "The NIC assigns a packet to the context of its dpdcid, whoever sent it",
         PDS_OPEN_003,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|wire, packet| {
             if let Some(sent) = packet.get("pds.dpdcid").and_then(|own| wire.seen.sent_from(own)) {
                 packet.src = sent.dst;
                 if let (Some(1..), Some(peer)) = (packet.get("pds.spdcid"), sent.get("pds.dpdcid")) {
                     packet.set("pds.spdcid", peer);
                 }
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "swaps-pdcids",
         "An ACK carries the PDCIDs in the order of the request instead of exchanging them",
         PDS_SYN_003,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if let (true, Some(own), Some(peer)) =
                 (packet.is_ack(), packet.get("pds.spdcid"), packet.get("pds.dpdcid"))
             {
                 packet.set("pds.spdcid", peer);
                 packet.set("pds.dpdcid", own);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -113,9 +107,9 @@ pub(super) const FAULTS: &[Fault] = &[
         "retransmits-syn",
         "A retransmission after the first ACK keeps the syn = 1 of the first transmission",
         PDS_SYN_004,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|wire, packet| {
             if packet.is_request() && packet.is("pds.flags.retx", 1) {
-                let first = wire.seen.first_sent(&packet);
+                let first = wire.seen.first_sent(packet);
                 let offset = first.and_then(|first| first.get("pds.psn_offset"));
                 if let (Some(offset), Some(0)) = (offset, packet.get("pds.flags.syn")) {
                     packet.set("pds.flags.syn", 1);
@@ -123,17 +117,13 @@ pub(super) const FAULTS: &[Fault] = &[
                     packet.set("pds.psn_offset", offset);
                 }
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "forgets-psn-offset",
         "psn_offset is 0 in every request with syn",
         PDS_SYN_001,
-        &[Tap::Out(|wire, mut packet| {
-            packet.set("pds.psn_offset", 0);
-            wire.pass(packet);
-        })],
+        &[Tap::EditOut(|_, packet| packet.set("pds.psn_offset", 0))],
     ),
     fault(
         "starts-at-one",
@@ -148,58 +138,51 @@ pub(super) const FAULTS: &[Fault] = &[
         "takes-other-mode",
         "A context accepts a request of another delivery mode",
         PDS_OPEN_008,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|wire, packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
             let first = wire.seen.requests(packet.src, spdcid).next().map(|first| first.kind());
             if let (true, Some(kind)) = (packet.is_request(), first) {
                 packet.set("pds.type", kind.code().into());
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "ignores-isrod",
         "NOOP or NEGOTIATION always opens a RUD context, whatever isrod says",
         PDS_SYN_009,
-        &[Tap::In(|wire, mut packet| {
-            packet.set("pds.flags.isrod", 0);
-            wire.pass(packet);
-        })],
+        &[Tap::EditIn(|_, packet| packet.set("pds.flags.isrod", 0))],
     ),
     fault(
         "opens-by-any-control",
         "Any control packet with syn = 1 opens a context",
         PDS_SYN_010,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|_, packet| {
             if packet.kind() == PdsType::CP && packet.is("pds.flags.syn", 1) {
                 packet.set("pds.ctl_type", CtlType::NOOP.code().into());
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "names-context-in-refusal",
         "A NACK that reports a missing context has a nonzero spdcid",
         WIRE_NACK_003,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.is_nack() && packet.is("pds.spdcid", 0) {
                 packet.set("pds.spdcid", 0x8001);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "takes-other-start",
         "A context accepts a packet with syn and a different Start_PSN",
         PDS_OPEN_005,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|wire, packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
             if let (true, Some(_), Some(first)) =
-                (packet.is_request(), start(&packet), wire.seen.start(packet.src, spdcid))
+                (packet.is_request(), start(packet), wire.seen.start(packet.src, spdcid))
             {
-                packet.set("pds.psn_offset", (psn(&packet) - first).min(4095).into());
+                packet.set("pds.psn_offset", (psn(packet) - first).min(4095).into());
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -252,7 +235,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "returns-data-unordered",
         "Read data of an ordered context leaves as unordered requests",
         PDS_OPEN_008,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             let data = [NextHdr::UET_HDR_RESPONSE_DATA, NextHdr::UET_HDR_RESPONSE_DATA_SMALL];
             if packet.is_rod() && data.iter().any(|kind| packet.is("pds.next_hdr", kind.code().into())) {
                 let unordered = match packet.kind() {
@@ -261,7 +244,6 @@ pub(super) const FAULTS: &[Fault] = &[
                 };
                 packet.set("pds.type", unordered.code().into());
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -269,18 +251,16 @@ pub(super) const FAULTS: &[Fault] = &[
         "A packet with syn and spdcid 0 opens a context",
         PDS_PDC_001,
         &[
-            Tap::In(|wire, mut packet| {
+            Tap::EditIn(|wire, packet| {
                 if packet.is_request() && packet.is("pds.spdcid", 0) {
                     packet.set("pds.spdcid", 0xffff);
                     wire.memo.set(packet.src, 0xffff, 0);
                 }
-                wire.pass(packet);
             }),
-            Tap::Out(|wire, mut packet| {
+            Tap::EditOut(|wire, packet| {
                 if packet.is("pds.dpdcid", 0xffff) && wire.memo.get(packet.dst, 0xffff).is_some() {
                     packet.set("pds.dpdcid", 0);
                 }
-                wire.pass(packet);
             }),
         ],
     ),
@@ -288,21 +268,17 @@ pub(super) const FAULTS: &[Fault] = &[
         "takes-control-of-others",
         "A control packet counts for the context of its dpdcid, whoever sent it",
         PDS_PDC_003,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|wire, packet| {
             if packet.kind() == PdsType::CP {
-                super::ack::from_peer(wire.seen, &mut packet);
+                super::ack::from_peer(wire.seen, packet);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "cuts-psn-offset",
         "Only the lower 8 bits of psn_offset are read",
         PDS_SYN_002,
-        &[Tap::In(|wire, mut packet| {
-            packet.change("pds.psn_offset", |offset| offset & 0xff);
-            wire.pass(packet);
-        })],
+        &[Tap::EditIn(|_, packet| packet.change("pds.psn_offset", |offset| offset & 0xff))],
     ),
     fault(
         "opens-by-requests-alone",

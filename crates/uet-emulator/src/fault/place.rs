@@ -396,11 +396,10 @@ pub(super) const FAULTS: &[Fault] = &[
         "says-a-byte-for-none",
         "request_length of an empty message is 1",
         SES_CUT_004,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.is_request() && packet.is("ses.request_length", 0) {
                 packet.set("ses.request_length", 1);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -419,13 +418,12 @@ pub(super) const FAULTS: &[Fault] = &[
         "compares-whole-optimized-keys",
         "Of an optimized memory key 48 bits are compared, not 12",
         SES_MEM_002,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|wire, packet| {
             let key = packet.get("ses.memory_key").filter(|key| key >> 62 & 1 == 1).unwrap_or_default();
             let known = wire.seen.regions.iter().any(|region| (region.key ^ key) << 16 == 0);
             if key != 0 && !known {
                 packet.set("ses.memory_key", key ^ 0xfff);
             }
-            wire.pass(packet);
         })],
     ),
 ];

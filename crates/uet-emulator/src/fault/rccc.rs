@@ -39,27 +39,24 @@ pub(super) const FAULTS: &[Fault] = &[
         "grants-the-difference",
         "A grant carries the credit since the last grant, not the cumulative credit",
         RCCC_COUNT_001,
-        &[Tap::Out(|wire, mut packet| {
-            change(wire, &mut packet, |credit, before| (credit.wrapping_sub(before), credit));
-            wire.pass(packet);
+        &[Tap::EditOut(|wire, packet| {
+            change(wire, packet, |credit, before| (credit.wrapping_sub(before), credit));
         })],
     ),
     fault(
         "grants-in-bytes",
         "credit counts bytes, not units of 256",
         RCCC_COUNT_001,
-        &[Tap::Out(|wire, mut packet| {
-            change(wire, &mut packet, |credit, _| (credit << 8, 0));
-            wire.pass(packet);
+        &[Tap::EditOut(|wire, packet| {
+            change(wire, packet, |credit, _| (credit << 8, 0));
         })],
     ),
     fault(
         "wraps-credit-early",
         "credit wraps at 2^10 units, not at 2^24",
         RCCC_COUNT_001,
-        &[Tap::Out(|wire, mut packet| {
-            change(wire, &mut packet, |credit, _| (credit & 0x3ff, 0));
-            wire.pass(packet);
+        &[Tap::EditOut(|wire, packet| {
+            change(wire, packet, |credit, _| (credit & 0x3ff, 0));
         })],
     ),
     fault(
@@ -76,33 +73,28 @@ pub(super) const FAULTS: &[Fault] = &[
         "ignores-carried-demand",
         "A destination ignores credit_target in requests",
         RCCC_GRANT_001,
-        &[Tap::In(|wire, mut packet| {
-            packet.set("pds.credit_target", 0);
-            wire.pass(packet);
-        })],
+        &[Tap::EditIn(|_, packet| packet.set("pds.credit_target", 0))],
     ),
     fault(
         "ignores-trimmed-demand",
         "A destination ignores credit_target in trimmed requests",
         RCCC_TRIM_001,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|_, packet| {
             if packet.trimmed.is_some() {
                 packet.set("pds.credit_target", 0);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "takes-old-demand",
         "A destination takes an outdated credit_target for a wrapped one",
         RCCC_COUNT_002,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|wire, packet| {
             if let (Some(target), Some(peer)) = (packet.get("pds.credit_target"), packet.get("pds.spdcid")) {
                 let before = wire.memo.get(packet.src, peer).unwrap_or_default();
                 wire.memo.set(packet.src, peer, target.max(before));
                 packet.set("pds.credit_target", if target < before { before + 0x7f_ffff } else { target });
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -111,9 +103,8 @@ pub(super) const FAULTS: &[Fault] = &[
         RCCC_CREDIT_001,
         &[
             Tap::Config(|config| config.network.sender_rate = config.network.sender_rate.saturating_mul(100)),
-            Tap::In(|wire, mut packet| {
-                change(wire, &mut packet, |credit, _| (credit + (1 << 20), 0));
-                wire.pass(packet);
+            Tap::EditIn(|wire, packet| {
+                change(wire, packet, |credit, _| (credit + (1 << 20), 0));
             }),
         ],
     ),
@@ -121,9 +112,8 @@ pub(super) const FAULTS: &[Fault] = &[
         "adds-grants-up",
         "A source adds the full value of each grant instead of the increase since the last one",
         RCCC_COUNT_001,
-        &[Tap::In(|wire, mut packet| {
-            change(wire, &mut packet, |credit, sum| (credit + sum, credit + sum));
-            wire.pass(packet);
+        &[Tap::EditIn(|wire, packet| {
+            change(wire, packet, |credit, sum| (credit + sum, credit + sum));
         })],
     ),
     fault(
@@ -143,15 +133,13 @@ pub(super) const FAULTS: &[Fault] = &[
         "credit_target carries only the demand beyond the available credit, not the cumulative demand",
         RCCC_COUNT_001,
         &[
-            Tap::In(|wire, mut packet| {
-                change(wire, &mut packet, |credit, _| (credit, credit));
-                wire.pass(packet);
+            Tap::EditIn(|wire, packet| {
+                change(wire, packet, |credit, _| (credit, credit));
             }),
-            Tap::Out(|wire, mut packet| {
+            Tap::EditOut(|wire, packet| {
                 // Granted credit is stored under the local address and PDCID.
                 let granted = packet.get("pds.spdcid").and_then(|own| wire.memo.get(packet.src, own));
                 packet.change("pds.credit_target", |target| target.wrapping_sub(granted.unwrap_or_default()));
-                wire.pass(packet);
             }),
         ],
     ),
@@ -159,7 +147,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "carries-no-demand",
         "Requests have the types without congestion state",
         RCCC_TYPE_001,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             let plain = match packet.kind() {
                 PdsType::RUD_CC_REQ => Some(PdsType::RUD_REQ),
                 PdsType::ROD_CC_REQ => Some(PdsType::ROD_REQ),
@@ -170,16 +158,14 @@ pub(super) const FAULTS: &[Fault] = &[
                 packet.head =
                     packet.head.iter().take(12).chain(packet.head.iter().skip(16)).copied().collect();
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "grants-beyond-demand",
         "A destination grants a source 256 MiB more than its demand",
         RCCC_COUNT_001,
-        &[Tap::In(|wire, mut packet| {
-            packet.change("pds.credit_target", |target| (target + (1 << 20)) & 0xff_ffff);
-            wire.pass(packet);
+        &[Tap::EditIn(|_, packet| {
+            packet.change("pds.credit_target", |target| (target + (1 << 20)) & 0xff_ffff)
         })],
     ),
 ];

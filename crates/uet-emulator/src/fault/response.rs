@@ -98,19 +98,13 @@ pub(super) const FAULTS: &[Fault] = &[
         "answers-dc-at-once",
         "With dc = 1, a target answers the last packet of a message before all others have arrived",
         SES_RESP_005,
-        &[Tap::In(|wire, mut packet| {
-            packet.set("ses.dc", 0);
-            wire.pass(packet);
-        })],
+        &[Tap::EditIn(|_, packet| packet.set("ses.dc", 0))],
     ),
     fault(
         "ignores-initiator-error",
         "A target treats a packet with ie = 1 like any other",
         SES_ERR_006,
-        &[Tap::In(|wire, mut packet| {
-            packet.set("ses.ie", 0);
-            wire.pass(packet);
-        })],
+        &[Tap::EditIn(|_, packet| packet.set("ses.ie", 0))],
     ),
     fault(
         "knows-all-opcodes",
@@ -130,11 +124,10 @@ pub(super) const FAULTS: &[Fault] = &[
         "ends-early-without-a-word",
         "An abandoned write ends with an empty packet that looks like its last one",
         SES_ERR_007,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.is_request() && packet.is("ses.opcode", Opcode::UET_MSG_ERROR.code().into()) {
                 packet.set("ses.opcode", Opcode::UET_WRITE.code().into());
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -177,44 +170,38 @@ pub(super) const FAULTS: &[Fault] = &[
         "names-read-by-own-id",
         "Read data names the read by the target's message_id",
         SES_READ_005,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if let Some(own) = packet.get("ses.response_message_id") {
                 packet.set("ses.read_request_message_id", own ^ 0x8000);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "says-length-of-part",
         "modified_length of read data is the length of the part, not of the whole read",
         SES_READ_007,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if let (Some(_), Some(length)) =
                 (packet.get("ses.read_request_message_id"), packet.get("ses.payload_length"))
             {
                 packet.set("ses.modified_length", length);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "forgets-original-psn",
         "original_request_psn of read data is 0",
         SES_READ_006,
-        &[Tap::Out(|wire, mut packet| {
-            packet.set("ses.original_request_psn", 0);
-            wire.pass(packet);
-        })],
+        &[Tap::EditOut(|_, packet| packet.set("ses.original_request_psn", 0))],
     ),
     fault(
         "puts-all-data-at-start",
         "Every packet of read data has message_offset 0",
         SES_READ_001,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.get("ses.read_request_message_id").is_some() {
                 packet.set("ses.message_offset", 0);
             }
-            wire.pass(packet);
         })],
     ),
     fault(

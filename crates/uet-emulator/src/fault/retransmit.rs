@@ -18,11 +18,10 @@ pub(super) const FAULTS: &[Fault] = &[
         "retransmits-unmarked",
         "A retransmission has retx = 0",
         PDS_RTO_005,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.is_request() {
                 packet.set("pds.flags.retx", 0);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
@@ -79,35 +78,30 @@ pub(super) const FAULTS: &[Fault] = &[
         "renumbers-retransmissions",
         "A retransmission takes the next PSN instead of its own",
         PDS_RTO_005,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|wire, packet| {
             if packet.is_request() && packet.is("pds.flags.retx", 1) {
                 let spdcid = packet.get("pds.spdcid").unwrap_or_default();
                 if let Some(highest) = wire.seen.highest_sent(packet.dst, spdcid) {
                     packet.set("pds.psn", (highest + 1).0.into());
                 }
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "retransmits-headers-alone",
         "A retransmission has no payload",
         PDS_RTO_005,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.is_request() && packet.is("pds.flags.retx", 1) {
                 packet.payload = Bytes::new();
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "overlooks-bitmaps",
         "A source ignores the bitmap of an ACK and retransmits the packets it names",
         PDS_SACK_004,
-        &[Tap::In(|wire, mut packet| {
-            packet.set("pds.sack_bitmap", 0);
-            wire.pass(packet);
-        })],
+        &[Tap::EditIn(|_, packet| packet.set("pds.sack_bitmap", 0))],
     ),
     fault(
         "answers-datagrams",
@@ -139,33 +133,30 @@ pub(super) const FAULTS: &[Fault] = &[
         "forgets-pkt-id",
         "A RUDI_RESP has pkt_id 0",
         PDS_RUDI_002,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.kind() == PdsType::RUDI_RESP {
                 packet.set("pds.pkt_id", 0);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "repeats-pkt-ids",
         "All RUDI requests have the same pkt_id",
         PDS_RUDI_001,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.kind() == PdsType::RUDI_REQ {
                 packet.set("pds.pkt_id", 1);
             }
-            wire.pass(packet);
         })],
     ),
     fault(
         "retransmits-rudi-unmarked",
         "A retransmitted RUDI request has retx = 0",
         PDS_RTO_005,
-        &[Tap::Out(|wire, mut packet| {
+        &[Tap::EditOut(|_, packet| {
             if packet.kind() == PdsType::RUDI_REQ {
                 packet.set("pds.flags.retx", 0);
             }
-            wire.pass(packet);
         })],
     ),
 ];

@@ -95,9 +95,13 @@ impl Running {
             return vec![packet];
         }
         self.seen.note_received(&packet);
-        self.through(now, packet, |tap| match tap {
-            Tap::In(tap) => Some(*tap),
-            _ => None,
+        self.through(now, packet, |tap, wire, mut packet| match tap {
+            Tap::In(tap) => tap(wire, packet),
+            Tap::EditIn(edit) => {
+                edit(wire, &mut packet);
+                wire.pass(packet);
+            }
+            _ => wire.pass(packet),
         })
     }
 
@@ -107,9 +111,13 @@ impl Running {
             return self.leaving.push_back(packet);
         }
         self.seen.note_sent(&packet);
-        let passed = self.through(now, packet, |tap| match tap {
-            Tap::Out(tap) => Some(*tap),
-            _ => None,
+        let passed = self.through(now, packet, |tap, wire, mut packet| match tap {
+            Tap::Out(tap) => tap(wire, packet),
+            Tap::EditOut(edit) => {
+                edit(wire, &mut packet);
+                wire.pass(packet);
+            }
+            _ => wire.pass(packet),
         });
         self.leaving.extend(passed);
     }
@@ -118,16 +126,16 @@ impl Running {
         &mut self,
         now: Time,
         packet: Packet,
-        which: impl Fn(&Tap) -> Option<fn(&mut Wire<'_>, Packet)>,
+        act: impl Fn(&Tap, &mut Wire<'_>, Packet),
     ) -> Vec<Packet> {
         let Running { faults, seen, beside, .. } = self;
         let mut packets = vec![packet];
         for (fault, memo) in faults {
-            for tap in fault.taps.iter().filter_map(&which) {
+            for tap in fault.taps {
                 let mut passed = Vec::new();
                 for packet in packets {
                     let (memo, passed) = (&mut *memo, &mut passed);
-                    tap(&mut Wire { now, seen, memo, passed, beside }, packet);
+                    act(tap, &mut Wire { now, seen, memo, passed, beside }, packet);
                 }
                 packets = passed;
             }

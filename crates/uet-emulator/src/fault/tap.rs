@@ -15,6 +15,10 @@ pub(super) enum Tap {
     In(fn(&mut Wire<'_>, Packet)),
     /// Handles an outgoing packet.
     Out(fn(&mut Wire<'_>, Packet)),
+    /// Changes an arriving packet, which passes.
+    EditIn(fn(&mut Wire<'_>, &mut Packet)),
+    /// Changes an outgoing packet, which passes.
+    EditOut(fn(&mut Wire<'_>, &mut Packet)),
     /// Decides whether a damaged packet that has arrived is accepted.
     Damaged(fn(&Packet) -> bool),
     /// Returns the bit to change in an outgoing packet with its CRC, counted from its first bit.

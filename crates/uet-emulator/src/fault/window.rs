@@ -48,9 +48,8 @@ pub(super) const FAULTS: &[Fault] = &[
         PDS_WIN_004,
         &[
             Tap::Config(|config| config.pds.default_mpr = config.pds.default_mpr.saturating_add(1)),
-            Tap::In(|wire, mut packet| {
-                packet.change("pds.mpr", |mpr| if mpr == 0 { 0 } else { (mpr + 1).min(255) });
-                wire.pass(packet);
+            Tap::EditIn(|_, packet| {
+                packet.change("pds.mpr", |mpr| if mpr == 0 { 0 } else { (mpr + 1).min(255) })
             }),
         ],
     ),
@@ -58,16 +57,13 @@ pub(super) const FAULTS: &[Fault] = &[
         "ignores-smaller-mpr",
         "An mpr below the default does not shrink the window",
         PDS_WIN_004,
-        &[Tap::In(|wire, mut packet| {
-            packet.change("pds.mpr", |mpr| if mpr == 0 { 0 } else { mpr.max(8) });
-            wire.pass(packet);
-        })],
+        &[Tap::EditIn(|_, packet| packet.change("pds.mpr", |mpr| if mpr == 0 { 0 } else { mpr.max(8) }))],
     ),
     fault(
         "takes-old-mpr",
         "A source uses the mpr of an outdated ACK",
         PDS_WIN_002,
-        &[Tap::In(|wire, mut packet| {
+        &[Tap::EditIn(|wire, packet| {
             let own = packet.get("pds.dpdcid").unwrap_or_default();
             let highest = wire.seen.acked(packet.src, own);
             if let (Some(_), Some(highest), Some(cack)) =
@@ -79,7 +75,6 @@ pub(super) const FAULTS: &[Fault] = &[
                     packet.set("pds.sack_bitmap", 0);
                 }
             }
-            wire.pass(packet);
         })],
     ),
     fault(
