@@ -1,21 +1,15 @@
 //! Faults in atomics.
 
 use super::fields::Fields;
-use super::tap::{Middle, Tap};
+use super::tap::Tap;
 use super::{Fault, fault};
 use bytes::Bytes;
 use uet_model::{Command, Delivery, Indication, Mode, RxRequest, Ticket};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode, ReturnCode};
 
-/// Misreads an atomic before it is executed.
-fn misread(middle: &mut Middle<'_, Indication>, mut said: Indication, misread: impl FnOnce(&mut RxRequest)) {
-    if let Indication::Request(request) = &mut said {
-        if request.get("ses.atomic_opcode").is_some() {
-            misread(request);
-        }
-    }
-    middle.pass(said);
+fn is_atomic(request: &RxRequest) -> bool {
+    request.get("ses.atomic_opcode").is_some()
 }
 
 /// Confuses one datatype with another.
@@ -48,27 +42,22 @@ pub(super) const FAULTS: &[Fault] = &[
         "acts-on-idempotent-atomics",
         "A target executes an atomic that arrives by RUDI, each time that it arrives",
         SES_AMO_010,
-        &[Tap::Up(|middle, said| {
-            misread(middle, said, |request| {
-                if request.mode == Mode::Rudi {
-                    request.mode = Mode::Rud;
-                }
-            });
+        &[Tap::EditRequest(|_, request| {
+            if is_atomic(request) && request.mode == Mode::Rudi {
+                request.mode = Mode::Rud;
+            }
         })],
     ),
     fault(
         "repeats-fetching-atomics",
         "The result of a fetching atomic is not kept: a retransmission executes it again",
         SES_AMO_010,
-        &[Tap::Down(|middle, mut said| {
-            if let Command::Respond(_, response) = &mut said {
-                let fetched =
-                    response.delivery == Delivery::Guaranteed && response.get("ses.payload_length").is_some();
-                if fetched {
-                    response.delivery = Delivery::GuaranteedByRepetition;
-                }
+        &[Tap::EditResponse(|response| {
+            let fetched =
+                response.delivery == Delivery::Guaranteed && response.get("ses.payload_length").is_some();
+            if fetched {
+                response.delivery = Delivery::GuaranteedByRepetition;
             }
-            middle.pass(said);
         })],
     ),
     fault(
@@ -103,120 +92,105 @@ pub(super) const FAULTS: &[Fault] = &[
         "fetches-nothing",
         "A fetching atomic takes effect, but its response lacks the old value",
         SES_AMO_007,
-        &[Tap::Up(|middle, said| {
-            misread(middle, said, |request| {
-                if request.is("ses.opcode", Opcode::UET_FETCHING_ATOMIC.code().into()) {
-                    request.set("ses.opcode", Opcode::UET_ATOMIC.code().into());
-                }
-            });
+        &[Tap::EditRequest(|_, request| {
+            if is_atomic(request) && request.is("ses.opcode", Opcode::UET_FETCHING_ATOMIC.code().into()) {
+                request.set("ses.opcode", Opcode::UET_ATOMIC.code().into());
+            }
         })],
     ),
     fault(
         "ignores-alignment",
         "A misaligned atomic acts on the element that contains its address",
         SES_AMO_005,
-        &[Tap::Up(|middle, said| {
-            misread(middle, said, |request| {
-                let size = size(request).unwrap_or(1) as u64;
-                request.change("ses.buffer_offset", |offset| offset / size * size);
-            });
+        &[Tap::EditRequest(|_, request| {
+            let size = size(request).unwrap_or(1) as u64;
+            request.change("ses.buffer_offset", |offset| offset / size * size);
         })],
     ),
     fault(
         "adds-floats-as-integers",
         "Atomics treat floating-point numbers as integers of the same width",
         SES_AMO_001,
-        &[Tap::Up(|middle, said| {
+        &[Tap::EditRequest(|_, request| {
             let pairs = [
                 (AtomicDatatype::FLOAT, AtomicDatatype::UINT32),
                 (AtomicDatatype::DOUBLE, AtomicDatatype::UINT64),
             ];
-            misread(middle, said, |request| mistake(request, &pairs));
+            mistake(request, &pairs);
         })],
     ),
     fault(
         "compares-unsigned",
         "Atomics compare signed integers as unsigned ones",
         SES_AMO_001,
-        &[Tap::Up(|middle, said| {
+        &[Tap::EditRequest(|_, request| {
             let pairs = [
                 (AtomicDatatype::INT8, AtomicDatatype::UINT8),
                 (AtomicDatatype::INT16, AtomicDatatype::UINT16),
                 (AtomicDatatype::INT32, AtomicDatatype::UINT32),
                 (AtomicDatatype::INT64, AtomicDatatype::UINT64),
             ];
-            misread(middle, said, |request| mistake(request, &pairs));
+            mistake(request, &pairs);
         })],
     ),
     fault(
         "swaps-when-different",
         "CSWAP swaps if memory and compare_value differ",
         SES_AMO_008,
-        &[Tap::Up(|middle, said| {
-            misread(middle, said, |request| {
-                if request.is("ses.atomic_opcode", AtomicOpcode::CSWAP.code().into()) {
-                    request.set("ses.atomic_opcode", AtomicOpcode::CSWAP_NE.code().into());
-                }
-            });
+        &[Tap::EditRequest(|_, request| {
+            if request.is("ses.atomic_opcode", AtomicOpcode::CSWAP.code().into()) {
+                request.set("ses.atomic_opcode", AtomicOpcode::CSWAP_NE.code().into());
+            }
         })],
     ),
     fault(
         "reads-operands-left",
         "The NIC reads the operands of compare and swap from the left of their 128 bits",
         SES_AMO_009,
-        &[Tap::Up(|middle, said| {
-            misread(middle, said, |request| {
-                let Some(size) = size(request) else { return };
-                if let Some((compare, swap)) = operands(request) {
-                    for operand in [compare, swap] {
-                        operand.rotate_right(16 - size);
-                    }
+        &[Tap::EditRequest(|_, request| {
+            let Some(size) = size(request) else { return };
+            if let Some((compare, swap)) = operands(request) {
+                for operand in [compare, swap] {
+                    operand.rotate_right(16 - size);
                 }
-            });
+            }
         })],
     ),
     fault(
         "exchanges-operands",
         "The NIC exchanges compare_value and swap_value",
         SES_AMO_008,
-        &[Tap::Up(|middle, said| {
-            misread(middle, said, |request| {
-                if let Some((compare, swap)) = operands(request) {
-                    compare.swap_with_slice(swap);
-                }
-            });
+        &[Tap::EditRequest(|_, request| {
+            if let Some((compare, swap)) = operands(request) {
+                compare.swap_with_slice(swap);
+            }
         })],
     ),
     fault(
         "acts-on-first-element",
         "An atomic on several elements changes only the first one",
         SES_AMO_001,
-        &[Tap::Up(|middle, said| {
-            misread(middle, said, |request| {
-                if let Some(size) = size(request).filter(|size| *size < request.payload.len()) {
-                    request.payload.truncate(size);
-                    request.set("ses.request_length", size as u64);
-                }
-            });
+        &[Tap::EditRequest(|_, request| {
+            if let Some(size) = size(request).filter(|size| *size < request.payload.len()) {
+                request.payload.truncate(size);
+                request.set("ses.request_length", size as u64);
+            }
         })],
     ),
     fault(
         "has-no-atomic-codes",
         "OP_VIOLATION answers every error of an atomic",
         SES_AMO_005,
-        &[Tap::Down(|middle, mut said| {
+        &[Tap::EditResponse(|response| {
             let codes = [
                 ReturnCode::AMO_UNALIGNED,
                 ReturnCode::AMO_UNSUPPORTED_OP,
                 ReturnCode::AMO_UNSUPPORTED_DT,
                 ReturnCode::AMO_UNSUPPORTED_SIZE,
             ];
-            if let Command::Respond(_, response) = &mut said {
-                if codes.iter().any(|code| response.is("ses.return_code", code.code().into())) {
-                    response.set("ses.return_code", ReturnCode::OP_VIOLATION.code().into());
-                }
+            if codes.iter().any(|code| response.is("ses.return_code", code.code().into())) {
+                response.set("ses.return_code", ReturnCode::OP_VIOLATION.code().into());
             }
-            middle.pass(said);
         })],
     ),
 ];

@@ -5,7 +5,7 @@ use super::forge::{self, id};
 use super::seen::{named, psn};
 use super::tap::Tap;
 use super::{Fault, fault};
-use uet_model::{Command, Delivery, Packet};
+use uet_model::{Delivery, Packet};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, CtlType, NextHdr, ResponseOpcode, ReturnCode};
@@ -36,13 +36,10 @@ pub(super) const FAULTS: &[Fault] = &[
         "guarantees-nothing",
         "A target keeps no response: it sends even a guaranteed one only once",
         PDS_GTD_001,
-        &[Tap::Down(|middle, mut said| {
-            if let Command::Respond(_, response) = &mut said {
-                if response.delivery == Delivery::Guaranteed {
-                    response.delivery = Delivery::Once;
-                }
+        &[Tap::EditResponse(|response| {
+            if response.delivery == Delivery::Guaranteed {
+                response.delivery = Delivery::Once;
             }
-            middle.pass(said);
         })],
     ),
     fault(

@@ -4,7 +4,7 @@ use super::fields::Fields;
 use super::tap::Tap;
 use super::{Fault, fault};
 use uet_model::ses::{Completion, TooLong};
-use uet_model::{Command, Delivery, Indication, TxResponse};
+use uet_model::{Delivery, TxResponse};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
 
@@ -59,24 +59,16 @@ pub(super) const FAULTS: &[Fault] = &[
         "hides-overflow",
         "The response to an unmatched send says list EXPECTED",
         SES_MATCH_003,
-        &[Tap::Down(|middle, mut said| {
-            if let Command::Respond(_, response) = &mut said {
-                response.set("ses.list", 0);
-            }
-            middle.pass(said);
-        })],
+        &[Tap::EditResponse(|response| response.set("ses.list", 0))],
     ),
     fault(
         "tells-overflow-once",
         "The response to an unmatched send is not kept",
         SES_GTD_002,
-        &[Tap::Down(|middle, mut said| {
-            if let Command::Respond(_, response) = &mut said {
-                if is_overflow(response) {
-                    response.delivery = Delivery::Once;
-                }
+        &[Tap::EditResponse(|response| {
+            if is_overflow(response) {
+                response.delivery = Delivery::Once;
             }
-            middle.pass(said);
         })],
     ),
     fault(
@@ -85,15 +77,12 @@ pub(super) const FAULTS: &[Fault] = &[
         SES_MATCH_004,
         &[
             Tap::Config(|config| (config.ses.max_unexpected, config.ses.max_unexpected_bytes) = (0, 0)),
-            Tap::Down(|middle, mut said| {
-                if let Command::Respond(_, response) = &mut said {
-                    if response.is("ses.return_code", ReturnCode::NO_MATCH.code().into()) {
-                        response.set("ses.return_code", ReturnCode::OK.code().into());
-                        response.set("ses.opcode", ResponseOpcode::UET_DEFAULT_RESPONSE.code().into());
-                        response.delivery = Delivery::Default;
-                    }
+            Tap::EditResponse(|response| {
+                if response.is("ses.return_code", ReturnCode::NO_MATCH.code().into()) {
+                    response.set("ses.return_code", ReturnCode::OK.code().into());
+                    response.set("ses.opcode", ResponseOpcode::UET_DEFAULT_RESPONSE.code().into());
+                    response.delivery = Delivery::Default;
                 }
-                middle.pass(said);
             }),
         ],
     ),
@@ -101,40 +90,34 @@ pub(super) const FAULTS: &[Fault] = &[
         "hides-truncation",
         "A target answers a truncated send as if all of it had been placed",
         SES_MATCH_005,
-        &[Tap::Down(|middle, mut said| {
-            if let Command::Respond(_, response) = &mut said {
-                let ok = response.is("ses.return_code", ReturnCode::OK.code().into());
-                let kept = response.delivery == Delivery::Guaranteed && !is_overflow(response);
-                if ok && kept && response.isnt("ses.modified_length", 0) {
-                    response.set("ses.opcode", ResponseOpcode::UET_DEFAULT_RESPONSE.code().into());
-                    response.set("ses.modified_length", 0);
-                    response.delivery = Delivery::Default;
-                }
+        &[Tap::EditResponse(|response| {
+            let ok = response.is("ses.return_code", ReturnCode::OK.code().into());
+            let kept = response.delivery == Delivery::Guaranteed && !is_overflow(response);
+            if ok && kept && response.isnt("ses.modified_length", 0) {
+                response.set("ses.opcode", ResponseOpcode::UET_DEFAULT_RESPONSE.code().into());
+                response.set("ses.modified_length", 0);
+                response.delivery = Delivery::Default;
             }
-            middle.pass(said);
         })],
     ),
     fault(
         "completes-with-first-packet",
         "A receive completes with the first packet of its message",
         SES_DONE_002,
-        &[Tap::Up(|middle, mut said| {
-            if let Indication::Request(request) = &mut said {
-                let sends =
-                    [Opcode::UET_SEND, Opcode::UET_TAGGED_SEND].map(|opcode| Some(u64::from(opcode.code())));
-                if sends.contains(&request.get("ses.opcode")) && request.get("ses.request_length").is_some() {
-                    match request.get("ses.som") {
-                        Some(1) => {
-                            let length = request.payload.len();
-                            request.set("ses.eom", 1);
-                            request.set("ses.request_length", length as u64);
-                        }
-                        // Later packets are answered and forgotten.
-                        _ => request.set("ses.opcode", Opcode::UET_NO_OP.code().into()),
+        &[Tap::EditRequest(|_, request| {
+            let sends =
+                [Opcode::UET_SEND, Opcode::UET_TAGGED_SEND].map(|opcode| Some(u64::from(opcode.code())));
+            if sends.contains(&request.get("ses.opcode")) && request.get("ses.request_length").is_some() {
+                match request.get("ses.som") {
+                    Some(1) => {
+                        let length = request.payload.len();
+                        request.set("ses.eom", 1);
+                        request.set("ses.request_length", length as u64);
                     }
+                    // Later packets are answered and forgotten.
+                    _ => request.set("ses.opcode", Opcode::UET_NO_OP.code().into()),
                 }
             }
-            middle.pass(said);
         })],
     ),
     fault(
@@ -157,13 +140,10 @@ pub(super) const FAULTS: &[Fault] = &[
         SES_MATCH_005,
         &[
             Tap::Config(|config| config.ses.too_long = TooLong::Refuse),
-            Tap::Down(|middle, mut said| {
-                if let Command::Respond(_, response) = &mut said {
-                    if response.is("ses.return_code", ReturnCode::TOO_LONG.code().into()) {
-                        response.set("ses.return_code", ReturnCode::UNSUPPORTED_SIZE.code().into());
-                    }
+            Tap::EditResponse(|response| {
+                if response.is("ses.return_code", ReturnCode::TOO_LONG.code().into()) {
+                    response.set("ses.return_code", ReturnCode::UNSUPPORTED_SIZE.code().into());
                 }
-                middle.pass(said);
             }),
         ],
     ),
@@ -171,33 +151,27 @@ pub(super) const FAULTS: &[Fault] = &[
         "loses-late-header-data",
         "The completion of a receive lacks the header data if another packet of the message came first",
         SES_CUT_005,
-        &[Tap::Up(|middle, mut said| {
-            if let Indication::Request(request) = &mut said {
-                let id = request.get("ses.message_id").filter(|_| is_send(request));
-                if let Some(id) = id {
-                    let first = request.is("ses.som", 1);
-                    let known = middle.memo.get(request.from, id) == Some(1);
-                    if first && known {
-                        request.set("ses.hd", 0);
-                        request.set("ses.header_data", 0);
-                    }
-                    middle.memo.set(request.from, id, u64::from(!first));
+        &[Tap::EditRequest(|middle, request| {
+            let id = request.get("ses.message_id").filter(|_| is_send(request));
+            if let Some(id) = id {
+                let first = request.is("ses.som", 1);
+                let known = middle.memo.get(request.from, id) == Some(1);
+                if first && known {
+                    request.set("ses.hd", 0);
+                    request.set("ses.header_data", 0);
                 }
+                middle.memo.set(request.from, id, u64::from(!first));
             }
-            middle.pass(said);
         })],
     ),
     fault(
         "takes-header-data-without-hd",
         "The completion of a receive has the field header_data, whatever hd says",
         SES_CUT_005,
-        &[Tap::Up(|middle, mut said| {
-            if let Indication::Request(request) = &mut said {
-                if is_send(request) && request.get("ses.message_id").is_some() && request.is("ses.som", 1) {
-                    request.set("ses.hd", 1);
-                }
+        &[Tap::EditRequest(|_, request| {
+            if is_send(request) && request.get("ses.message_id").is_some() && request.is("ses.som", 1) {
+                request.set("ses.hd", 1);
             }
-            middle.pass(said);
         })],
     ),
 ];

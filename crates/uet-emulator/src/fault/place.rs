@@ -2,31 +2,16 @@
 
 use super::fields::{Fields, Kinds};
 use super::seen::{psn, push};
-use super::tap::{Middle, Tap, Wire};
+use super::tap::{Middle, Tap};
 use super::{Fault, fault};
 use uet_model::ses::{Access, Process};
 use uet_model::{Indication, Mode, Packet, RxRequest, Ticket};
 use uet_wire::catalogue::*;
 use uet_wire::registry::Opcode;
 
-/// Misreads a peer's request before it is served.
-fn misread(
-    middle: &mut Middle<'_, Indication>,
-    mut said: Indication,
-    misread: impl FnOnce(&mut Middle<'_, Indication>, &mut RxRequest),
-) {
-    if let Indication::Request(request) = &mut said {
-        misread(middle, request);
-    }
-    middle.pass(said);
-}
-
-/// Builds an outgoing request incorrectly.
-fn misbuild(wire: &mut Wire<'_>, mut packet: Packet, misbuild: impl FnOnce(&mut Wire<'_>, &mut Packet)) {
-    if packet.is_request() && packet.get("ses.request_length").is_some() {
-        misbuild(wire, &mut packet);
-    }
-    wire.pass(packet);
+/// Returns whether a packet is a request with a length.
+fn has_length(packet: &Packet) -> bool {
+    packet.is_request() && packet.get("ses.request_length").is_some()
 }
 
 fn is(request: &impl Fields, opcode: Opcode) -> bool {
@@ -88,111 +73,97 @@ pub(super) const FAULTS: &[Fault] = &[
         "places-at-previous-offset",
         "The NIC places the data of a packet at the offset of the previous packet",
         SES_PLACE_001,
-        &[Tap::Up(|middle, said| {
-            misread(middle, said, |middle, request| {
-                if let (Some(offset), Some(message)) =
-                    (request.get("ses.message_offset"), request.get("ses.message_id"))
-                {
-                    let before = middle.memo.set(request.from, message, offset).unwrap_or_default();
-                    request.set("ses.message_offset", before);
-                }
-            });
+        &[Tap::EditRequest(|middle, request| {
+            if let (Some(offset), Some(message)) =
+                (request.get("ses.message_offset"), request.get("ses.message_id"))
+            {
+                let before = middle.memo.set(request.from, message, offset).unwrap_or_default();
+                request.set("ses.message_offset", before);
+            }
         })],
     ),
     fault(
         "places-in-order-of-arrival",
         "The NIC places the data of a packet behind the data received before, whatever message_offset says",
         SES_PLACE_003,
-        &[Tap::Up(|middle, said| {
-            misread(middle, said, |middle, request| {
-                let Some(message) = request.get("ses.message_id").filter(|_| !is(request, Opcode::UET_READ))
-                else {
-                    return;
-                };
-                let before = middle.memo.get(request.from, message).unwrap_or_default();
-                middle.memo.set(request.from, message, before + request.payload.len() as u64);
-                if request.is("ses.eom", 0) {
-                    request.set("ses.message_offset", before);
-                }
-            });
+        &[Tap::EditRequest(|middle, request| {
+            let Some(message) = request.get("ses.message_id").filter(|_| !is(request, Opcode::UET_READ))
+            else {
+                return;
+            };
+            let before = middle.memo.get(request.from, message).unwrap_or_default();
+            middle.memo.set(request.from, message, before + request.payload.len() as u64);
+            if request.is("ses.eom", 0) {
+                request.set("ses.message_offset", before);
+            }
         })],
     ),
     fault(
         "forgets-buffer-offset",
         "The NIC applies buffer_offset only to the first packet of a message",
         SES_PLACE_001,
-        &[Tap::Up(|middle, said| {
-            misread(middle, said, |_, request| {
-                if is(request, Opcode::UET_WRITE) && request.is("ses.som", 0) {
-                    request.set("ses.buffer_offset", 0);
-                }
-            });
+        &[Tap::EditRequest(|_, request| {
+            if is(request, Opcode::UET_WRITE) && request.is("ses.som", 0) {
+                request.set("ses.buffer_offset", 0);
+            }
         })],
     ),
     fault(
         "reads-from-start",
         "Each packet of a read gets data from the start of the read",
         SES_READ_001,
-        &[Tap::Up(|middle, said| {
-            misread(middle, said, |_, request| {
-                if is(request, Opcode::UET_READ) {
-                    request.set("ses.message_offset", 0);
-                }
-            });
+        &[Tap::EditRequest(|_, request| {
+            if is(request, Opcode::UET_READ) {
+                request.set("ses.message_offset", 0);
+            }
         })],
     ),
     fault(
         "looks-at-pid-alone",
         "With relative addressing, the NIC ignores job_id",
         SES_ADDR_001,
-        &[Tap::Up(|middle, said| {
-            misread(middle, said, |middle, request| {
-                let pid = request.get("ses.pid_on_fep").filter(|_| request.is("ses.rel", 1));
-                let mut regions = middle.seen.regions.iter();
-                let job = regions.find_map(|region| match region.index.process {
-                    Process::Relative { job, pid: of } if Some(u64::from(of)) == pid => Some(job),
-                    _ => None,
-                });
-                if let Some(job) = job {
-                    request.set("ses.job_id", job.into());
-                }
+        &[Tap::EditRequest(|middle, request| {
+            let pid = request.get("ses.pid_on_fep").filter(|_| request.is("ses.rel", 1));
+            let mut regions = middle.seen.regions.iter();
+            let job = regions.find_map(|region| match region.index.process {
+                Process::Relative { job, pid: of } if Some(u64::from(of)) == pid => Some(job),
+                _ => None,
             });
+            if let Some(job) = job {
+                request.set("ses.job_id", job.into());
+            }
         })],
     ),
     fault(
         "addresses-relatively-only",
         "The NIC ignores rel = 0: job_id always counts",
         SES_ADDR_001,
-        &[Tap::Up(|middle, said| misread(middle, said, |_, request| request.set("ses.rel", 1)))],
+        &[Tap::EditRequest(|_, request| request.set("ses.rel", 1))],
     ),
     fault(
         "finds-key-in-any-table",
         "The NIC looks for a memory key in the tables of all indices",
         SES_MEM_001,
-        &[Tap::Up(|middle, said| {
-            misread(middle, said, |middle, request| {
-                let key = request.get("ses.memory_key");
-                let region = middle.seen.regions.iter().find(|region| Some(region.key) == key);
-                if let Some(region) = region {
-                    request.set("ses.resource_index", region.index.index.into());
-                }
-            });
+        &[Tap::EditRequest(|middle, request| {
+            let key = request.get("ses.memory_key");
+            let region = middle.seen.regions.iter().find(|region| Some(region.key) == key);
+            if let Some(region) = region {
+                request.set("ses.resource_index", region.index.index.into());
+            }
         })],
     ),
     fault(
         "takes-any-key",
         "A memory key that selects nothing selects the first region of its index",
         SES_MEM_005,
-        &[Tap::Up(|middle, said| {
-            misread(middle, said, |middle, request| {
-                let Some(key) = request.get("ses.memory_key") else { return };
-                let regions = &middle.seen.regions;
-                if regions.iter().all(|region| region.key != key) {
-                    let index = request.get("ses.resource_index");
-                    let first = regions.iter().find(|region| Some(u64::from(region.index.index)) == index);
-                    request.set("ses.memory_key", first.map_or(key, |region| region.key));
-                }
-            });
+        &[Tap::EditRequest(|middle, request| {
+            let Some(key) = request.get("ses.memory_key") else { return };
+            let regions = &middle.seen.regions;
+            if regions.iter().all(|region| region.key != key) {
+                let index = request.get("ses.resource_index");
+                let first = regions.iter().find(|region| Some(u64::from(region.index.index)) == index);
+                request.set("ses.memory_key", first.map_or(key, |region| region.key));
+            }
         })],
     ),
     fault(
@@ -205,55 +176,47 @@ pub(super) const FAULTS: &[Fault] = &[
         "writes-what-fits",
         "A write that exceeds its region changes the part inside",
         SES_MEM_004,
-        &[Tap::Up(|middle, said| {
-            misread(middle, said, |middle, request| {
-                let offset = request.get("ses.buffer_offset").filter(|_| is(request, Opcode::UET_WRITE));
-                let length = region_length(middle, request);
-                if let (Some(offset), Some(length), Some(1)) = (offset, length, request.get("ses.eom")) {
-                    let room = length.saturating_sub(offset) as usize;
-                    if request.is("ses.som", 1) && (1..request.payload.len()).contains(&room) {
-                        request.payload.truncate(room);
-                        request.set("ses.request_length", room as u64);
-                    }
+        &[Tap::EditRequest(|middle, request| {
+            let offset = request.get("ses.buffer_offset").filter(|_| is(request, Opcode::UET_WRITE));
+            let length = region_length(middle, request);
+            if let (Some(offset), Some(length), Some(1)) = (offset, length, request.get("ses.eom")) {
+                let room = length.saturating_sub(offset) as usize;
+                if request.is("ses.som", 1) && (1..request.payload.len()).contains(&room) {
+                    request.payload.truncate(room);
+                    request.set("ses.request_length", room as u64);
                 }
-            });
+            }
         })],
     ),
     fault(
         "wraps-around-region",
         "An offset beyond the end of a region wraps to its start",
         SES_MEM_004,
-        &[Tap::Up(|middle, said| {
-            misread(middle, said, |middle, request| {
-                if let Some(length @ 1..) = region_length(middle, request) {
-                    request.change("ses.buffer_offset", |offset| offset % length);
-                }
-            });
+        &[Tap::EditRequest(|middle, request| {
+            if let Some(length @ 1..) = region_length(middle, request) {
+                request.change("ses.buffer_offset", |offset| offset % length);
+            }
         })],
     ),
     fault(
         "ignores-generation",
         "The NIC ignores the generation of an index",
         SES_GEN_001,
-        &[Tap::Up(|middle, said| {
-            misread(middle, said, |middle, request| {
-                let index = request.get("ses.resource_index");
-                let mut generations = middle.seen.generations.iter();
-                let current = generations.find(|(of, _)| Some(u64::from(of.index)) == index);
-                request.set("ses.ri_generation", current.map_or(0, |(_, generation)| (*generation).into()));
-            });
+        &[Tap::EditRequest(|middle, request| {
+            let index = request.get("ses.resource_index");
+            let mut generations = middle.seen.generations.iter();
+            let current = generations.find(|(of, _)| Some(u64::from(of.index)) == index);
+            request.set("ses.ri_generation", current.map_or(0, |(_, generation)| (*generation).into()));
         })],
     ),
     fault(
         "takes-rudi-anywhere",
         "RUDI reaches regions that are not marked as idempotent-safe",
         SES_MODE_002,
-        &[Tap::Up(|middle, said| {
-            misread(middle, said, |_, request| {
-                if request.mode == Mode::Rudi {
-                    request.mode = Mode::Rud;
-                }
-            });
+        &[Tap::EditRequest(|_, request| {
+            if request.mode == Mode::Rudi {
+                request.mode = Mode::Rud;
+            }
         })],
     ),
     fault(
@@ -273,8 +236,8 @@ pub(super) const FAULTS: &[Fault] = &[
         "counts-offset-in-packets",
         "message_offset counts packets, not bytes",
         SES_CUT_001,
-        &[Tap::Out(|wire, packet| {
-            misbuild(wire, packet, |wire, packet| {
+        &[Tap::EditOut(|wire, packet| {
+            if has_length(packet) {
                 let message = packet.get("ses.message_id").unwrap_or_default();
                 match packet.get("ses.message_offset") {
                     None => drop(wire.memo.set(packet.dst, message, packet.payload.len() as u64)),
@@ -283,91 +246,82 @@ pub(super) const FAULTS: &[Fault] = &[
                         packet.set("ses.message_offset", offset / mtu);
                     }
                 }
-            });
+            }
         })],
     ),
     fault(
         "says-length-of-packet",
         "request_length is the length of the packet's payload, not of the message",
         SES_CUT_003,
-        &[Tap::Out(|wire, packet| {
-            misbuild(wire, packet, |_, packet| {
-                if !packet.payload.is_empty() {
-                    let length = packet.payload.len();
-                    packet.set("ses.request_length", length as u64);
-                }
-            });
+        &[Tap::EditOut(|_, packet| {
+            if has_length(packet) && !packet.payload.is_empty() {
+                let length = packet.payload.len();
+                packet.set("ses.request_length", length as u64);
+            }
         })],
     ),
     fault(
         "renames-message",
         "The later packets of a message have the next message_id",
         SES_CUT_003,
-        &[Tap::Out(|wire, packet| {
-            misbuild(wire, packet, |_, packet| {
-                if packet.is("ses.som", 0) {
-                    packet.change("ses.message_id", |id| id + 1);
-                }
-            });
+        &[Tap::EditOut(|_, packet| {
+            if has_length(packet) && packet.is("ses.som", 0) {
+                packet.change("ses.message_id", |id| id + 1);
+            }
         })],
     ),
     fault(
         "starts-every-packet",
         "Every packet of a message has som = 1",
         SES_CUT_002,
-        &[Tap::Out(|wire, packet| {
-            misbuild(wire, packet, |_, packet| {
-                if packet.is("ses.som", 0) {
-                    packet.set("ses.som", 1);
-                    packet.set("ses.header_data", 0);
-                }
-            });
+        &[Tap::EditOut(|_, packet| {
+            if has_length(packet) && packet.is("ses.som", 0) {
+                packet.set("ses.som", 1);
+                packet.set("ses.header_data", 0);
+            }
         })],
     ),
     fault(
         "never-ends-message",
         "The last packet of a message of several has eom = 0",
         SES_CUT_002,
-        &[Tap::Out(|wire, packet| {
-            misbuild(wire, packet, |_, packet| {
-                if packet.is("ses.som", 0) {
-                    packet.set("ses.eom", 0);
-                }
-            });
+        &[Tap::EditOut(|_, packet| {
+            if has_length(packet) && packet.is("ses.som", 0) {
+                packet.set("ses.eom", 0);
+            }
         })],
     ),
     fault(
         "never-ends-short-reads",
         "A read in one packet has eom = 0",
         SES_CUT_002,
-        &[Tap::Out(|wire, packet| {
-            misbuild(wire, packet, |_, packet| {
-                if packet.is("ses.opcode", Opcode::UET_READ.code().into())
-                    && packet.is("ses.som", 1)
-                    && packet.get("ses.message_id").is_some()
-                {
-                    packet.set("ses.eom", 0);
-                }
-            });
+        &[Tap::EditOut(|_, packet| {
+            if has_length(packet)
+                && packet.is("ses.opcode", Opcode::UET_READ.code().into())
+                && packet.is("ses.som", 1)
+                && packet.get("ses.message_id").is_some()
+            {
+                packet.set("ses.eom", 0);
+            }
         })],
     ),
     fault(
         "moves-buffer-offset",
         "buffer_offset grows from packet to packet, like message_offset",
         SES_CUT_006,
-        &[Tap::Out(|wire, packet| {
-            misbuild(wire, packet, |_, packet| {
+        &[Tap::EditOut(|_, packet| {
+            if has_length(packet) {
                 let moved = packet.get("ses.message_offset").unwrap_or_default();
                 packet.change("ses.buffer_offset", |offset| offset.wrapping_add(moved));
-            });
+            }
         })],
     ),
     fault(
         "fills-last-length",
         "payload_length of the last packet is that of a full packet",
         WIRE_SES_006,
-        &[Tap::Out(|wire, packet| {
-            misbuild(wire, packet, |wire, packet| {
+        &[Tap::EditOut(|wire, packet| {
+            if has_length(packet) {
                 let message = packet.get("ses.message_id").unwrap_or_default();
                 match packet.get("ses.payload_length") {
                     None => drop(wire.memo.set(packet.dst, message, packet.payload.len() as u64)),
@@ -376,20 +330,18 @@ pub(super) const FAULTS: &[Fault] = &[
                         packet.set("ses.payload_length", full.max(length));
                     }
                 }
-            });
+            }
         })],
     ),
     fault(
         "forgets-header-data",
         "A send carries no header data: hd is 0",
         SES_CUT_005,
-        &[Tap::Out(|wire, packet| {
-            misbuild(wire, packet, |_, packet| {
-                if packet.is("ses.hd", 1) {
-                    packet.set("ses.header_data", 0);
-                    packet.set("ses.hd", 0);
-                }
-            });
+        &[Tap::EditOut(|_, packet| {
+            if has_length(packet) && packet.is("ses.hd", 1) {
+                packet.set("ses.header_data", 0);
+                packet.set("ses.hd", 0);
+            }
         })],
     ),
     fault(

@@ -3,7 +3,7 @@
 use super::fields::{Fields, Kinds};
 use super::tap::Tap;
 use super::{Fault, fault};
-use uet_model::{Command, Delivery, Indication, TxResponse};
+use uet_model::{Command, Delivery, Indication};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{Opcode, ResponseOpcode, ReturnCode};
 
@@ -11,88 +11,64 @@ fn is_error(response: &impl Fields) -> bool {
     response.get("ses.return_code").is_some_and(|code| code > ReturnCode::OK.code().into())
 }
 
-/// Sends a wrong response.
-fn mistake(
-    middle: &mut super::tap::Middle<'_, Command>,
-    mut said: Command,
-    mistake: impl FnOnce(&mut TxResponse),
-) {
-    if let Command::Respond(_, response) = &mut said {
-        mistake(response);
-    }
-    middle.pass(said);
-}
-
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "tells-no-errors",
         "A target answers OK to requests that it refuses",
         SES_MEM_005,
-        &[Tap::Down(|middle, said| {
-            mistake(middle, said, |response| response.set("ses.return_code", ReturnCode::OK.code().into()));
-        })],
+        &[Tap::EditResponse(|response| response.set("ses.return_code", ReturnCode::OK.code().into()))],
     ),
     fault(
         "tells-errors-once",
         "A target does not keep an error until it is cleared",
         SES_GTD_001,
-        &[Tap::Down(|middle, said| {
-            mistake(middle, said, |response| {
-                if is_error(response) {
-                    response.delivery = Delivery::Once;
-                }
-            });
+        &[Tap::EditResponse(|response| {
+            if is_error(response) {
+                response.delivery = Delivery::Once;
+            }
         })],
     ),
     fault(
         "has-one-error",
         "Every error has the code OP_VIOLATION",
         SES_MEM_005,
-        &[Tap::Down(|middle, said| {
-            mistake(middle, said, |response| {
-                if is_error(response) {
-                    response.set("ses.return_code", ReturnCode::OP_VIOLATION.code().into());
-                }
-            });
+        &[Tap::EditResponse(|response| {
+            if is_error(response) {
+                response.set("ses.return_code", ReturnCode::OP_VIOLATION.code().into());
+            }
         })],
     ),
     fault(
         "says-length-in-errors",
         "An error response has a nonzero modified_length although nothing was placed",
         SES_ERR_001,
-        &[Tap::Down(|middle, said| {
-            mistake(middle, said, |response| {
-                if is_error(response) {
-                    response.set("ses.modified_length", 4096);
-                }
-            });
+        &[Tap::EditResponse(|response| {
+            if is_error(response) {
+                response.set("ses.modified_length", 4096);
+            }
         })],
     ),
     fault(
         "hides-generation",
         "BAD_GENERATION does not carry the current generation",
         SES_GEN_002,
-        &[Tap::Down(|middle, said| {
-            mistake(middle, said, |response| {
-                if response.is("ses.return_code", ReturnCode::BAD_GENERATION.code().into()) {
-                    response.set("ses.ri_generation", 0);
-                }
-            });
+        &[Tap::EditResponse(|response| {
+            if response.is("ses.return_code", ReturnCode::BAD_GENERATION.code().into()) {
+                response.set("ses.ri_generation", 0);
+            }
         })],
     ),
     fault(
         "forgets-message-id",
         "The message_id of a response is 0",
         SES_RESP_003,
-        &[Tap::Down(|middle, said| {
-            mistake(middle, said, |response| response.set("ses.message_id", 0));
-        })],
+        &[Tap::EditResponse(|response| response.set("ses.message_id", 0))],
     ),
     fault(
         "forgets-job-id",
         "The job_id of a response is 0",
         SES_RESP_003,
-        &[Tap::Down(|middle, said| mistake(middle, said, |response| response.set("ses.job_id", 0)))],
+        &[Tap::EditResponse(|response| response.set("ses.job_id", 0))],
     ),
     fault(
         "answers-dc-at-once",
@@ -110,14 +86,11 @@ pub(super) const FAULTS: &[Fault] = &[
         "knows-all-opcodes",
         "A target answers OK to an unknown opcode",
         SES_ERR_002,
-        &[Tap::Up(|middle, mut said| {
-            if let Indication::Request(request) = &mut said {
-                let request_opcode = request.get("ses.request_length").and(request.get("ses.opcode"));
-                if request_opcode.is_some_and(|opcode| opcode > Opcode::UET_MSG_ERROR.code().into()) {
-                    request.set("ses.opcode", Opcode::UET_NO_OP.code().into());
-                }
+        &[Tap::EditRequest(|_, request| {
+            let request_opcode = request.get("ses.request_length").and(request.get("ses.opcode"));
+            if request_opcode.is_some_and(|opcode| opcode > Opcode::UET_MSG_ERROR.code().into()) {
+                request.set("ses.opcode", Opcode::UET_NO_OP.code().into());
             }
-            middle.pass(said);
         })],
     ),
     fault(
@@ -227,13 +200,11 @@ pub(super) const FAULTS: &[Fault] = &[
         "calls-the-unknown-undeliverable",
         "An unknown process or index is answered UNDELIVERABLE",
         SES_ADDR_005,
-        &[Tap::Down(|middle, said| {
-            mistake(middle, said, |response| {
-                let codes = [ReturnCode::BAD_PID, ReturnCode::BAD_INDEX];
-                if codes.iter().any(|code| response.is("ses.return_code", code.code().into())) {
-                    response.set("ses.return_code", ReturnCode::UNDELIVERABLE.code().into());
-                }
-            });
+        &[Tap::EditResponse(|response| {
+            let codes = [ReturnCode::BAD_PID, ReturnCode::BAD_INDEX];
+            if codes.iter().any(|code| response.is("ses.return_code", code.code().into())) {
+                response.set("ses.return_code", ReturnCode::UNDELIVERABLE.code().into());
+            }
         })],
     ),
 ];

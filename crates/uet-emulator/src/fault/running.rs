@@ -247,11 +247,20 @@ impl LayerTap for Running {
         up.push(indication);
         for (fault, memo) in faults {
             for tap in fault.taps {
-                let Tap::Up(tap) = tap else { continue };
                 let mut passed = Vec::new();
-                for said in up.drain(..) {
+                for mut said in up.drain(..) {
                     let (memo, passed) = (&mut *memo, &mut passed);
-                    tap(&mut Middle { seen, memo, passed, beside }, said);
+                    let mut middle = Middle { seen, memo, passed, beside };
+                    match tap {
+                        Tap::Up(tap) => tap(&mut middle, said),
+                        Tap::EditRequest(edit) => {
+                            if let Indication::Request(request) = &mut said {
+                                edit(&mut middle, request);
+                            }
+                            middle.pass(said);
+                        }
+                        _ => middle.pass(said),
+                    }
                 }
                 *up = passed;
             }
@@ -264,6 +273,13 @@ impl LayerTap for Running {
         down.push(command);
         for (fault, memo) in faults {
             for tap in fault.taps {
+                if let Tap::EditResponse(edit) = tap {
+                    for said in down.iter_mut() {
+                        if let Command::Respond(_, response) = said {
+                            edit(response);
+                        }
+                    }
+                }
                 let Tap::Down(tap) = tap else { continue };
                 let mut passed = Vec::new();
                 for said in down.drain(..) {

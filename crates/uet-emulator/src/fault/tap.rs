@@ -5,7 +5,7 @@ use super::seen::{Memo, Seen};
 use crate::Config;
 use core::time::Duration;
 use uet_model::ses::{Completion, Receive, Region};
-use uet_model::{Command, Indication, Packet, Time};
+use uet_model::{Command, Indication, Packet, RxRequest, Time, TxResponse};
 
 /// The position of a fault and its action there. A packet that the action does not pass on is dropped.
 pub(super) enum Tap {
@@ -31,6 +31,10 @@ pub(super) enum Tap {
     Up(fn(&mut Middle<'_, Indication>, Indication)),
     /// Handles a command from the semantics to packet delivery.
     Down(fn(&mut Middle<'_, Command>, Command)),
+    /// Changes a request on its way to the semantics.
+    EditRequest(fn(&mut Middle<'_, Indication>, &mut RxRequest)),
+    /// Changes a response on its way to packet delivery.
+    EditResponse(fn(&mut TxResponse)),
     /// Acts around transport security.
     Guard(Hooks),
     /// Changes a region that is exposed.
