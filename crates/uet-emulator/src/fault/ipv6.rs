@@ -24,9 +24,8 @@ const FIRST_64: u128 = !0 << 64;
 const LAST_32: u128 = 0xffff_ffff;
 
 /// Attributes a packet to another address, if both name the same context and these address bits are equal.
-fn confuse(wire: &mut Wire<'_>, mut packet: Packet, mask: u128) {
-    packet.src = wire.seen.first_source(&packet, same(mask)).unwrap_or(packet.src);
-    wire.pass(packet);
+fn confuse(wire: &Wire<'_>, packet: &mut Packet, mask: u128) {
+    packet.src = wire.seen.first_source(packet, same(mask)).unwrap_or(packet.src);
 }
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -64,13 +63,13 @@ pub(super) const FAULTS: &[Fault] = &[
         "compares-first-64-bits",
         "The NIC compares only the first 64 bits of a peer's IPv6 address",
         PDS_SYN_005,
-        &[Tap::In(|wire, packet| confuse(wire, packet, FIRST_64))],
+        &[Tap::EditIn(|wire, packet| confuse(wire, packet, FIRST_64))],
     ),
     fault(
         "compares-last-32-bits",
         "The NIC compares only the last 32 bits of a peer's IPv6 address",
         PDS_OPEN_003,
-        &[Tap::In(|wire, packet| confuse(wire, packet, LAST_32))],
+        &[Tap::EditIn(|wire, packet| confuse(wire, packet, LAST_32))],
     ),
     fault(
         "answers-first-of-network",

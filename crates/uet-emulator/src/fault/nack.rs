@@ -20,11 +20,10 @@ fn class(packet: &Packet) -> Option<NackClass> {
 }
 
 /// Confuses a NACK of one code with one of another.
-fn mistake(wire: &mut Wire<'_>, mut packet: Packet, codes: &[NackCode], other: NackCode) {
-    if code(&packet).is_some_and(|code| codes.contains(&code)) {
+fn mistake(packet: &mut Packet, codes: &[NackCode], other: NackCode) {
+    if code(packet).is_some_and(|code| codes.contains(&code)) {
         packet.set("pds.nack_code", other.code().into());
     }
-    wire.pass(packet);
 }
 
 /// Returns the PDCID of a local context, from packets sent to its peer.
@@ -127,7 +126,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "retries-on-same-context",
         "After a NACK that is fatal to the context, the source retransmits its packets on the same context",
         PDS_NACK_003,
-        &[Tap::In(|wire, packet| {
+        &[Tap::EditIn(|_, packet| {
             let fatal = [
                 NackCode::INV_DPDCID,
                 NackCode::PDC_HDR_MISMATCH,
@@ -136,29 +135,27 @@ pub(super) const FAULTS: &[Fault] = &[
                 NackCode::PDC_MODE_MISMATCH,
                 NackCode::UNEXP_EVENT,
             ];
-            mistake(wire, packet, &fatal, NackCode::NO_RESOURCE);
+            mistake(packet, &fatal, NackCode::NO_RESOURCE);
         })],
     ),
     fault(
         "retries-after-closing-in-error",
         "After CLOSING_IN_ERR, the source retries the operation on the same context",
         PDS_NACK_013,
-        &[Tap::In(|wire, packet| mistake(wire, packet, &[NackCode::CLOSING_IN_ERR], NackCode::NO_RESOURCE))],
+        &[Tap::EditIn(|_, packet| mistake(packet, &[NackCode::CLOSING_IN_ERR], NackCode::NO_RESOURCE))],
     ),
     fault(
         "retries-lost-response",
         "After GTD_RESP_UNAVAIL, the source retransmits the request",
         PDS_NACK_014,
-        &[Tap::In(|wire, packet| {
-            mistake(wire, packet, &[NackCode::GTD_RESP_UNAVAIL], NackCode::PKT_NOT_RCVD)
-        })],
+        &[Tap::EditIn(|_, packet| mistake(packet, &[NackCode::GTD_RESP_UNAVAIL], NackCode::PKT_NOT_RCVD))],
     ),
     fault(
         "waits-after-trim",
         "A source waits for NACK_Retx_Time before it retransmits a trimmed packet",
         PDS_NACK_007,
-        &[Tap::In(|wire, packet| {
-            mistake(wire, packet, &[NackCode::TRIMMED, NackCode::TRIMMED_LASTHOP], NackCode::NO_PKT_BUFFER);
+        &[Tap::EditIn(|_, packet| {
+            mistake(packet, &[NackCode::TRIMMED, NackCode::TRIMMED_LASTHOP], NackCode::NO_PKT_BUFFER);
         })],
     ),
     fault(
@@ -220,7 +217,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "forgets-last-hop",
         "The NACK of a packet trimmed at the last hop has the code TRIMMED",
         PDS_TRIM_001,
-        &[Tap::Out(|wire, packet| mistake(wire, packet, &[NackCode::TRIMMED_LASTHOP], NackCode::TRIMMED))],
+        &[Tap::EditOut(|_, packet| mistake(packet, &[NackCode::TRIMMED_LASTHOP], NackCode::TRIMMED))],
     ),
     fault(
         "believes-trimmed-answers",

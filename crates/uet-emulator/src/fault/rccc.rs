@@ -120,12 +120,11 @@ pub(super) const FAULTS: &[Fault] = &[
         "takes-old-credit",
         "A source takes an outdated grant for a wrapped one",
         RCCC_COUNT_002,
-        &[Tap::In(|wire, mut packet| {
-            change(wire, &mut packet, |credit, highest| {
+        &[Tap::EditIn(|wire, packet| {
+            change(wire, packet, |credit, highest| {
                 let believed = if credit < highest { highest + 0x7f_ffff } else { credit };
                 (believed, credit.max(highest))
             });
-            wire.pass(packet);
         })],
     ),
     fault(
