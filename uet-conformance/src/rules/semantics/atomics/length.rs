@@ -1,26 +1,12 @@
 //! Atomics that state more bytes than a packet holds (section 3.4.2).
 
-use super::steps::FORM;
+use super::steps::{FORM, OPERATIONS};
 use crate::elements::{GUARD, kind};
 use crate::prelude::*;
 use crate::rules::steps::HEADER;
 use uet_wire::registry::{AtomicDatatype as Type, AtomicOpcode as Op};
 
-const OPERATION: Axis<Op> = axis("operation").values(&[
-    ("read", Op::READ),
-    ("sum", Op::SUM),
-    ("min", Op::MIN),
-    ("max", Op::MAX),
-    ("diff", Op::DIFF),
-    ("prod", Op::PROD),
-    ("lor", Op::LOR),
-    ("land", Op::LAND),
-    ("lxor", Op::LXOR),
-    ("bor", Op::BOR),
-    ("band", Op::BAND),
-    ("bxor", Op::BXOR),
-    ("write", Op::WRITE),
-]);
+const OPERATION: Axis<Op> = axis("operation").values(OPERATIONS);
 
 const DATATYPE: Axis<Type> = axis("datatype").values(&[
     ("uint64", Type::UINT64),

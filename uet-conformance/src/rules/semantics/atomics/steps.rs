@@ -3,7 +3,9 @@
 use crate::prelude::*;
 use uet_wire::registry::{AtomicDatatype as Type, AtomicOpcode as Op};
 
-pub(super) const OPERATION: Axis<Op> = axis("operation").values(&[
+/// Every operation without a compare value. Only the first changes nothing.
+pub(super) const OPERATIONS: &[(&str, Op)] = &[
+    ("read", Op::READ),
     ("sum", Op::SUM),
     ("min", Op::MIN),
     ("max", Op::MAX),
@@ -16,7 +18,9 @@ pub(super) const OPERATION: Axis<Op> = axis("operation").values(&[
     ("band", Op::BAND),
     ("bxor", Op::BXOR),
     ("write", Op::WRITE),
-]);
+];
+
+pub(super) const OPERATION: Axis<Op> = axis("operation").values(OPERATIONS.split_at(1).1);
 
 pub(super) const INTEGER: Axis<Type> = axis("datatype").values(&[
     ("uint64", Type::UINT64),
