@@ -9,10 +9,6 @@ use uet_wire::pds::Pds as Header;
 use uet_wire::registry::{CtlType, NackCode, PdsType};
 use uet_wire::{Psn, Uet};
 
-fn us(micros: u64) -> Duration {
-    Duration::from_micros(micros)
-}
-
 fn reasons(pair: &Pair) -> Vec<(u32, AckReason)> {
     let reason = |event: &EventKind| match event {
         EventKind::Acked(psn, why) => Some((psn.0, *why)),

@@ -10,10 +10,6 @@ use uet_wire::registry::{CtlType, NackCode, NextHdr, PdsType, ResponseOpcode, Re
 use uet_wire::ses::{Response, Ses};
 use uet_wire::{PdcId, Psn, Uet};
 
-fn us(micros: u64) -> Duration {
-    Duration::from_micros(micros)
-}
-
 /// Returns the control packets among packets.
 fn controls(packets: &[Packet]) -> Vec<(CtlType, u32, u32)> {
     let control = |packet: &Packet| match Uet::parse(&packet.head).ok()?.pds? {

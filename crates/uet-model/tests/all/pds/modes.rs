@@ -1,8 +1,6 @@
 //! RUDI, UUD and protected packets, with and without congestion control.
 
 use super::common::*;
-use core::time::Duration;
-
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use uet_model::cc::{CcParams, NetworkParams};
@@ -12,10 +10,6 @@ use uet_wire::pds::Pds as Header;
 use uet_wire::registry::{CtlType, NackCode, PdsType};
 use uet_wire::tss::TssShort;
 use uet_wire::{Psn, Uet};
-
-fn us(micros: u64) -> Duration {
-    Duration::from_micros(micros)
-}
 
 fn rudi(pair: &mut Pair, message: u64) {
     pair.request(Via::Route(route(B, Mode::Rudi)), A, request(message));

@@ -8,10 +8,6 @@ use uet_model::*;
 use uet_wire::Psn;
 use uet_wire::registry::{NackCode, PdsType};
 
-fn us(micros: u64) -> Duration {
-    Duration::from_micros(micros)
-}
-
 /// Returns an initiator with request 333 outstanding, which gets no reply.
 fn waiting() -> Pair {
     let mut pair = Pair::at_332(plain());

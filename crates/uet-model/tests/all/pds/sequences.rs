@@ -37,10 +37,6 @@ fn acks(pair: &Pair) -> Vec<(u32, u32)> {
     pair.seen.iter().filter_map(ack).collect()
 }
 
-fn us(micros: u64) -> Duration {
-    Duration::from_micros(micros)
-}
-
 #[test]
 fn s01_one_packet_with_a_plain_response() {
     let mut pair = Pair::at_332(plain());

@@ -20,6 +20,10 @@ pub const B: usize = 1;
 const ADDRESSES: [[u8; 4]; 2] = [[10, 0, 0, 1], [10, 0, 1, 12]];
 const NAMES: [&str; 2] = ["initiator", "target"];
 
+pub fn us(micros: u64) -> Duration {
+    Duration::from_micros(micros)
+}
+
 pub fn address(side: usize) -> IpAddr {
     ADDRESSES[side].into()
 }
