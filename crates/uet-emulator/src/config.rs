@@ -291,9 +291,9 @@ impl Parameter for Duration {
     }
 }
 
-impl Parameter for Option<u32> {
+impl<T: Parameter + Default> Parameter for Option<T> {
     fn read(&self) -> Value {
-        (*self).into()
+        self.as_ref().map_or(Value::Null, T::read)
     }
 
     fn write(&mut self, value: &Value) -> Result<(), String> {
@@ -301,26 +301,9 @@ impl Parameter for Option<u32> {
             *self = None;
             return Ok(());
         }
-        let mut number = 0;
-        number.write(value).map_err(|reason: String| format!("{reason}, or null"))?;
-        *self = Some(number);
-        Ok(())
-    }
-}
-
-impl Parameter for Option<ByteOrder> {
-    fn read(&self) -> Value {
-        self.map_or(Value::Null, |order| order.read())
-    }
-
-    fn write(&mut self, value: &Value) -> Result<(), String> {
-        if value.is_null() {
-            *self = None;
-            return Ok(());
-        }
-        let mut order = ByteOrder::default();
-        order.write(value).map_err(|reason| format!("{reason}, or null"))?;
-        *self = Some(order);
+        let mut some = T::default();
+        some.write(value).map_err(|reason| format!("{reason}, or null"))?;
+        *self = Some(some);
         Ok(())
     }
 }
