@@ -114,10 +114,10 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             configure_protection(t, t.value(&REQUIRED))?;
             t.secure(t.value(&SECURED))?;
-            let (written, target) = write_in_flight(t)?;
+            let (written, mut target) = write_in_flight(t)?;
             let clear = target.pdc.wire(&target.acking(0).build()?);
             t.send_as_it_is(&clear)?;
-            expect_ended_by_ack(t, TSS_CLEAR_002, &target, written)
+            expect_ended_by_ack(t, TSS_CLEAR_002, &mut target, written)
         }),
     rule("tss-plaintext/nack", "A plaintext NACK does not end a secured context")
         .checks(&[TSS_CLEAR_002])
@@ -125,10 +125,10 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             configure_protection(t, t.value(&REQUIRED))?;
             t.secure(t.value(&SECURED))?;
-            let (written, target) = write_in_flight(t)?;
+            let (written, mut target) = write_in_flight(t)?;
             let clear = target.pdc.nack(t.value(&NACK), target.psn(0))?;
             t.send_as_it_is(&target.pdc.wire(&clear))?;
-            expect_ended_by_ack(t, TSS_CLEAR_002, &target, written)
+            expect_ended_by_ack(t, TSS_CLEAR_002, &mut target, written)
         }),
     rule("tss-plaintext/nack-without-context", "A plaintext NACK without a context ends no secured context")
         .checks(&[TSS_CLEAR_002])
@@ -136,18 +136,18 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             ignore_plaintext_nacks(t)?;
             t.secure(t.value(&SECURED))?;
-            let (written, target) = write_in_flight(t)?;
+            let (written, mut target) = write_in_flight(t)?;
             let pdc = target.pdc.clone();
             let nack = uet_wire::pds::Nack::build(t.value(&NACK)).nack_psn(target.psn(0));
             let nack = nack.dpdcid(pdc.remote.unwrap_or_default()).done()?;
             t.send_as_it_is(&pdc.wire(&UetBuf::new(nack)))?;
-            expect_ended_by_ack(t, TSS_CLEAR_002, &target, written)
+            expect_ended_by_ack(t, TSS_CLEAR_002, &mut target, written)
         }),
     rule("tss-plaintext/retransmission", "A device never retransmits a secured packet in plaintext")
         .checks(&[TSS_CLEAR_002])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
-            let (written, target) = write_in_flight(t)?;
+            let (written, mut target) = write_in_flight(t)?;
             for _ in 0..2 {
                 target.expect_again(t, TSS_CLEAR_002, 0, t.later() * 2)?;
             }

@@ -77,13 +77,13 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[TSS_ICV_002])
         .run(|t| {
             secure_with_offset(t, t.value(&READABLE))?;
-            let (written, target) = write_in_flight(t)?;
+            let (written, mut target) = write_in_flight(t)?;
             for code in [NackCode::CLOSING_IN_ERR, NackCode::INV_DPDCID, NackCode::GTD_RESP_UNAVAIL] {
                 let nack = target.pdc.nack(code, target.psn(0))?;
                 let nack = with_wrong_icv(t, &target.pdc.wire(&nack))?;
                 t.send_as_it_is(&nack)?;
             }
-            expect_ended_by_ack(t, TSS_ICV_002, &target, written)
+            expect_ended_by_ack(t, TSS_ICV_002, &mut target, written)
         }),
     rule("tss-receive/wrong-icv-retransmission", "A NACK with a wrong ICV causes no retransmission")
         .checks(&[TSS_ICV_002])

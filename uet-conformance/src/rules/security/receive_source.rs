@@ -78,13 +78,13 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[TSS_SDI_001])
         .run(|t| {
             t.secure(t.value(&SECURED))?;
-            let (written, target) = write_in_flight(t)?;
+            let (written, mut target) = write_in_flight(t)?;
             let ack = target.acking(0).build()?;
             let nack = target.pdc.nack(NackCode::CLOSING_IN_ERR, target.psn(0))?;
             for packet in [ack, nack] {
                 send_flawed(t, &target.pdc.wire(&packet), Flaw::UnknownDomain)?;
             }
-            expect_ended_by_ack(t, TSS_SDI_001, &target, written)
+            expect_ended_by_ack(t, TSS_SDI_001, &mut target, written)
         }),
     rule("tss-receive/trimmed-ack", "A trimmed secured ACK acknowledges nothing")
         .checks(&[TSS_TRIM_001])
@@ -92,11 +92,11 @@ pub(super) const RULES: &[Rule] = &[
         .over(&[&SECURED, &READABLE])
         .run(|t| {
             secure_with_offset(t, t.value(&READABLE))?;
-            let (written, target) = write_in_flight(t)?;
+            let (written, mut target) = write_in_flight(t)?;
             let ack = target.acking(0).build()?;
             let sealed = t.sealed(&target.pdc.wire(&ack))?;
             send_trimmed(t, &sealed)?;
-            expect_ended_by_ack(t, TSS_TRIM_001, &target, written)
+            expect_ended_by_ack(t, TSS_TRIM_001, &mut target, written)
         }),
     rule("tss-header/reserved-in-ack", "An initiator accepts an authentic ACK with the reserved bit set")
         .checks(&[TSS_HDR_002])

@@ -62,7 +62,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             t.secure(t.value(&SECURED))?;
             add_key(t)?;
-            let (written, target) = write_in_flight(t)?;
+            let (written, mut target) = write_in_flight(t)?;
             let ack = sealed_ack(t, &target)?;
             switch_to(t, true)?;
             t.settle()?;
@@ -75,13 +75,13 @@ pub(super) const RULES: &[Rule] = &[
             // A packet that left before still opens.
             t.shield()?.secrets[0] = old;
             t.send_as_it_is(&ack)?;
-            expect_ended_by_ack(t, TSS_AN_003, &target, written)
+            expect_ended_by_ack(t, TSS_AN_003, &mut target, written)
         }),
     rule("tss-rotation/expired-ack", "An ACK of an expired epoch ends no operation")
         .checks(&[TSS_EPOCH_001])
         .over(&[&MEMBER, &CURRENT])
         .run(|t| {
-            let (written, target, lifetime) = write_at_epoch(t)?;
+            let (written, mut target, lifetime) = write_at_epoch(t)?;
             let current = t.value(&CURRENT);
             for behind in [lifetime + 1, 0x7fff] {
                 t.shield()?.epoch = current.wrapping_sub(behind);
@@ -89,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
                 t.shield()?.epoch = current;
                 t.send_as_it_is(&ack)?;
             }
-            expect_ended_by_ack(t, TSS_EPOCH_001, &target, written)
+            expect_ended_by_ack(t, TSS_EPOCH_001, &mut target, written)
         }),
     rule("tss-rotation/oldest-ack", "An ACK of the oldest permitted epoch ends its operation")
         .checks(&[TSS_EPOCH_001])

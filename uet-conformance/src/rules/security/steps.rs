@@ -204,14 +204,16 @@ pub(super) fn write_in_flight(t: &mut Test<'_>) -> Result<(Operated, Target), St
     Ok((written, Target::accept(t)?))
 }
 
-/// Expects that a write [in flight](write_in_flight) has not ended, and that the ACK of its packet ends it.
+/// Expects that a write [in flight](write_in_flight) has not ended, that its packet comes again, and that its ACK
+/// ends it.
 pub(super) fn expect_ended_by_ack(
     t: &mut Test<'_>,
     requirement: &Requirement,
-    target: &Target,
+    target: &mut Target,
     written: Operated,
 ) -> Outcome {
     t.settle()?;
+    target.expect_again(t, requirement, 0, t.later())?;
     t.is_open(requirement, written)?;
     target.ack(t, 0)?;
     t.ends(requirement, written, Status::Ok)

@@ -1,9 +1,9 @@
 //! Fields of requests of the device at their full width, and message ids that are in use at the same time
 //! (section 3.4.2).
 
-use super::steps::{FORM, PATTERN};
+use super::steps::PATTERN;
 use crate::prelude::*;
-use crate::rules::steps::next_fields;
+use crate::rules::steps::{FORM, next_fields};
 use crate::serve::SesFields;
 use std::collections::BTreeMap;
 use uet_control::{AddPeer, Remote};

@@ -1,9 +1,10 @@
 //! Requests and read data of 256 successive lengths, so that the length of a packet has every low byte
 //! (section 3.4.2).
 
-use super::steps::{FORM, read_bytes};
+use super::steps::read_bytes;
 use crate::prelude::*;
 use crate::rudi;
+use crate::rules::steps::FORM;
 use uet_control::{Fill, Hex};
 
 /// A send of the suite.
