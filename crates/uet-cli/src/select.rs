@@ -55,8 +55,10 @@ impl Selection {
         };
         let wrong = |wrong: &Wrong| match wrong {
             Wrong::Id(id) => decoded.findings.iter().any(|finding| finding.requirement.id == *id),
+            // `uet check` reports a malformed packet as an error.
             Wrong::Severity(severity) => {
                 decoded.findings.iter().any(|finding| finding.severity() == *severity)
+                    || (*severity == Severity::Error && decoded.error().is_some())
             }
             Wrong::Malformed => decoded.error().is_some(),
         };
@@ -126,7 +128,7 @@ impl FromStr for Type {
 pub enum Wrong {
     /// A violation of this requirement.
     Id(&'static str),
-    /// A finding of this severity or a graver one.
+    /// A finding of this severity. A malformed packet counts as an error.
     Severity(Severity),
     /// A header that cannot be read.
     Malformed,

@@ -77,7 +77,8 @@ struct Filters {
     /// Only packets of these types, such as ACK_CC,NACK. Types of control packets work too, such as PROBE
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     types: Vec<Type>,
-    /// Packets with these findings of single packets, by identifier or severity: WIRE-SES-003,error
+    /// Packets with these findings of single packets, by identifier or severity: WIRE-SES-003,error. `malformed`
+    /// selects malformed packets, and so does `error`
     #[arg(long, value_name = "FINDING", value_delimiter = ',')]
     finding: Vec<Wrong>,
     /// Packets with these numbers: 1-10,20,100-

@@ -38,7 +38,7 @@ use {
   uet fuzz udp://127.0.0.1:4793 --control 127.0.0.1:9000
   uet fuzz exec:'python3 nic.py'                    starts a device
   uet fuzz udp://10.0.0.1:4793 --local 10.0.0.2 --restart 'ssh nic reboot' --i-own-this-target
-  uet fuzz exec:'python3 nic.py' --again findings/crash-63.json
+  uet fuzz exec:'python3 nic.py' --again findings/crash-1-63.json
 
 Exit codes: 0 no finding, 1 a finding, 2 usage, or the device cannot be reached.")]
 pub(super) struct Fuzz {

@@ -41,7 +41,9 @@ fn filters_choose_packets() {
     assert_eq!(shown(&["--type", "PROBE"]), (vec![], 0));
     assert_eq!(shown(&["--finding", "WIRE-SES-003"]), (vec![4], 1));
     assert_eq!(shown(&["--finding", "warning"]), (vec![3], 0));
-    assert_eq!(shown(&["--finding", "warning,error"]), (vec![3, 4], 1));
+    assert_eq!(shown(&["--finding", "error"]), (vec![4, 5], 1), "a malformed packet is an error");
+    assert_eq!(shown(&["--finding", "malformed"]), (vec![5], 1));
+    assert_eq!(shown(&["--finding", "warning,error"]), (vec![3, 4, 5], 1));
     assert_eq!(shown(&["--packets", "1-2,4"]), (vec![1, 2, 4], 1));
     assert_eq!(shown(&["--packets", "4-"]), (vec![4, 5], 1));
     assert_eq!(shown(&["--packets", "1-3", "--type", "NACK", "--pdc", "0x4001"]), (vec![3], 0));
