@@ -141,12 +141,12 @@ impl<'a> Bench<'a> {
         self.target.set_silence(if hurries { short } else { SILENCE });
     }
 
-    /// Plays a script to a fresh device, checks the device, and returns the trouble.
-    pub(super) fn tries(&mut self, script: &Sequence) -> Option<Trouble> {
+    /// Plays a script to a fresh device, checks the device, and returns the trouble and its symptom.
+    pub(super) fn tries(&mut self, script: &Sequence) -> Option<Verdict> {
         // The effects of a fault may outlast a reset.
         let begun = self.renew().unwrap_or_else(|| self.begin());
         match begun {
-            Ok(()) => self.case(script, true).map(|(trouble, _)| trouble),
+            Ok(()) => self.case(script, true),
             Err(_) => None,
         }
     }

@@ -22,6 +22,8 @@ pub(super) struct Trials<'a, 'b> {
     pub(super) count: usize,
     /// Packets of the last script that showed the finding.
     pub(super) passed: Vec<PassedPacket>,
+    /// The symptom in this script. It differs from the first one if, for example, the script writes fewer bytes.
+    pub(super) what: Option<String>,
 }
 
 impl Trials<'_, '_> {
@@ -49,11 +51,15 @@ impl Trials<'_, '_> {
         if self.over().is_some() {
             return false;
         }
-        let shown = self.bench.tries(script) == Some(self.trouble);
+        let what = match self.bench.tries(script) {
+            Some((trouble, what)) if trouble == self.trouble => Some(what),
+            _ => None,
+        };
         // A symptom during shutdown may be a consequence of the shutdown.
-        let shown = shown && !self.options.is_stopped();
+        let shown = what.is_some() && !self.options.is_stopped();
         if shown {
             self.passed = self.bench.take_passed();
+            self.what = what;
         }
         self.count += 1;
         self.outcome.minimizing.iter_mut().for_each(|minimizing| minimizing.trials = self.count);
@@ -81,7 +87,8 @@ impl Trials<'_, '_> {
 
     /// Removes what a reproduced finding does not need.
     fn shrink(&mut self, whole: Finding) -> Finding {
-        let whole = Finding { passed: core::mem::take(&mut self.passed), ..whole };
+        let what = self.what.take().unwrap_or(whole.what);
+        let whole = Finding { passed: core::mem::take(&mut self.passed), what, ..whole };
         let before = self.count;
         self.bench.hurry(true);
         let script = shrink(whole.script.clone(), TRIES, |script| self.shows(script));
@@ -102,6 +109,7 @@ impl Trials<'_, '_> {
             true => whole.passed,
             false => core::mem::take(&mut self.passed),
         };
-        Finding { not_minimized, script, passed, ..whole }
+        let what = self.what.take().unwrap_or(whole.what);
+        Finding { not_minimized, script, passed, what, ..whole }
     }
 }

@@ -254,6 +254,7 @@ pub fn run(
                 progress: &mut progress,
                 count: 0,
                 passed: Vec::new(),
+                what: None,
             };
             trials.minimize(finding, &history);
             history.clear();
