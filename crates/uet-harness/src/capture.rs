@@ -29,7 +29,8 @@ pub fn write_instance(directory: &Path, found: &InstanceResult) -> io::Result<Pa
         })
         .collect();
     let origin = Origin { instance: Some(found.instance.clone()), device: device.into_iter().collect() };
-    write_with(&path, found.ladder.packets(), &origin.comment())?;
+    let packets = found.ladder.packets().map(|(at, wire)| (at, wire, ""));
+    write_with(&path, packets, &origin.comment())?;
     Ok(path)
 }
 
@@ -46,21 +47,24 @@ fn place(directory: &Path, found: &InstanceResult, extension: &str) -> io::Resul
     Ok(directory.join(format!("{}.{extension}", found.instance.replace('/', "-"))))
 }
 
-/// Writes packets with their times to the file `path`.
-pub fn write<'a>(path: &Path, packets: impl IntoIterator<Item = (Duration, &'a Wire)>) -> io::Result<()> {
+/// Writes packets with their times and comments to the file `path`. An empty comment is none.
+pub fn write<'a>(
+    path: &Path,
+    packets: impl IntoIterator<Item = (Duration, &'a Wire, &'a str)>,
+) -> io::Result<()> {
     write_with(path, packets, "")
 }
 
 fn write_with<'a>(
     path: &Path,
-    packets: impl IntoIterator<Item = (Duration, &'a Wire)>,
+    packets: impl IntoIterator<Item = (Duration, &'a Wire, &'a str)>,
     comment: &str,
 ) -> io::Result<()> {
     let file = Replacement::new(path)?;
     let mut capture =
         Capture::commented(Box::new(BufWriter::new(file.handle()?)), Outer::default(), comment)?;
-    for (at, wire) in packets {
-        capture.write(&Record::new(Time::ZERO + at, &packet(wire)));
+    for (at, wire, comment) in packets {
+        capture.write(&Record { comment, ..Record::new(Time::ZERO + at, &packet(wire)) });
     }
     capture.finish()?;
     file.commit()

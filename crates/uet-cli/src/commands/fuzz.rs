@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use uet_control::{escape, escape_json};
 use uet_emulator::Config;
-use uet_harness::fuzz::{self, Finding, Inside, Minimizing, Options, Target, recorded};
+use uet_harness::fuzz::{self, Finding, Inside, Minimizing, Options, PassedPacket, Target, recorded};
 use uet_packet_io::file;
 use uet_wire::{Packet, Start};
 
@@ -401,6 +401,14 @@ fn discard(path: &Path) {
     }
 }
 
+/// Returns the comment of a packet in the capture: what the fuzzer changed in it. Empty for a valid packet.
+fn comment(packet: &PassedPacket) -> String {
+    match packet.change.as_str() {
+        "" => String::new(),
+        change => format!("changed: {change}"),
+    }
+}
+
 /// Writes the script for `--again` and a capture.
 fn keep(directory: &Path, finding: &Finding) -> io::Result<PathBuf> {
     std::fs::create_dir_all(directory).map_err(|error| about(directory, error))?;
@@ -409,7 +417,9 @@ fn keep(directory: &Path, finding: &Finding) -> io::Result<PathBuf> {
     let text = serde_json::to_string_pretty(finding)? + "\n";
     file::replace(&path, text).map_err(|error| about(&path, error))?;
     let capture = directory.join(format!("{name}.pcapng"));
-    let packets = finding.passed.iter().map(|packet| (packet.at, &packet.wire));
+    let comments: Vec<String> = finding.passed.iter().map(comment).collect();
+    let packets = finding.passed.iter().zip(&comments);
+    let packets = packets.map(|(packet, comment)| (packet.at, &packet.wire, comment.as_str()));
     uet_harness::capture::write(&capture, packets).map_err(|error| about(&capture, error))?;
     Ok(path)
 }

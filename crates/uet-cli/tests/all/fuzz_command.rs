@@ -66,6 +66,9 @@ fn a_device_that_ends_is_found_and_kept() {
         |end: &str| files.iter().find(|path| path.extension().unwrap() == end).unwrap().display().to_string();
     let summary = uet(&["decode", "--format", "summary", &of("pcapng")]);
     assert!(summary.out.lines().count() > 1, "{}", summary.err);
+    let is_changed = cause.starts_with("    packet ");
+    let capture = std::fs::read(of("pcapng")).unwrap();
+    assert_eq!(capture.windows(9).any(|text| text == b"changed: "), is_changed, "{cause}");
     // The capture has the times of the clock, and the report has the command that plays the finding.
     assert!(!summary.out.contains("1970-"), "{}", summary.out);
     let again = run.out.lines().find_map(|line| line.trim().strip_prefix("again: uet fuzz ")).unwrap();
