@@ -7,7 +7,7 @@ use uet_conformance::random::step::{ContextPlan, ControlKind, Hostile, MessagePl
 use uet_conformance::random::{Abilities, Fate, Sequence};
 use uet_conformance::{Edit, Pdc};
 use uet_control::Hex;
-use uet_wire::registry::{CtlType, NackCode};
+use uet_wire::registry::{CtlType, NackCode, Opcode};
 use uet_wire::{PdcId, Psn};
 
 /// Inputs of the generator.
@@ -29,9 +29,11 @@ enum Rare {
     BeyondLength,
     /// A message that reaches beyond its region.
     BeyondRegion,
+    /// A write with the opcode of another operation.
+    OtherOpcode,
 }
 
-const RARE: [Rare; 11] = [
+const RARE: [Rare; 12] = [
     Rare::Control(ControlKind::Probe),
     Rare::BeyondLength,
     Rare::Control(ControlKind::ClearCommand),
@@ -43,6 +45,7 @@ const RARE: [Rare; 11] = [
     Rare::Control(ControlKind::Credit),
     Rare::Control(ControlKind::CreditRequest),
     Rare::Control(ControlKind::Noop),
+    Rare::OtherOpcode,
 ];
 
 impl Inputs<'_> {
@@ -90,6 +93,13 @@ impl Inputs<'_> {
                 // The seed decides how far: beyond the region or the address space.
                 let seed = source.below(2) as u32;
                 Step::Message(MessagePlan { wrong: Wrong::Range, seed, ..write(64) })
+            }
+            Rare::OtherOpcode => {
+                let codes = Opcode::REGISTRY.entries;
+                let code = codes.get(source.index(codes.len())).map_or(0, |entry| entry.code);
+                let (header, field) = ("std".to_owned(), "ses.opcode".to_owned());
+                let edits = vec![Edit::Set { header, field, value: format!("{code:#x}") }];
+                Step::Changed { of: Box::new(Step::Message(write(64))), packet: 0, edits }
             }
         });
     }
@@ -198,6 +208,7 @@ mod tests {
                 Rare::Control(wanted) => matches!(last, Step::Control { kind, .. } if *kind == wanted),
                 Rare::BeyondLength => matches!(last, Step::Changed { packet: 1, .. }),
                 Rare::BeyondRegion => matches!(last, Step::Message(plan) if plan.wrong == Wrong::Range),
+                Rare::OtherOpcode => matches!(last, Step::Changed { packet: 0, .. }),
             });
             assert_eq!(script, case(2 * turn as u64), "equal seeds give equal conversations");
         }
