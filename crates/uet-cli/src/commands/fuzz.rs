@@ -111,7 +111,9 @@ impl Fuzz {
                 let options = uet_wire::Options::DEFAULT;
                 let recorded = recorded::conversations(file, &options).map_err(|error| about(path, error))?;
                 if recorded.is_empty() {
-                    return Err(about(path, "the file contains no UET conversation with its first request"));
+                    let why = "the file contains no UET conversation with its first request, in the clear and \
+                               on UDP port 4793; `uet decrypt` writes a capture in the clear";
+                    return Err(about(path, why));
                 }
                 recorded
             }
