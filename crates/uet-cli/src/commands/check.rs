@@ -33,8 +33,8 @@ use uet_wire::validate::Severity;
 /// the capture lacks: those acknowledged but not in it, and those that a pcapng capture states to have dropped. It also
 /// counts replies that belong to no request of the capture. Each capture is judged for itself. The conformance suite
 /// breaks requirements on purpose: in its captures, findings about its own packets are notes, which do not change the
-/// exit code. The summary counts the errors among them. If no packet is UET, its last line says that nothing was
-/// judged.
+/// exit code. The summary counts the errors among them. If no packet is UET, or the capture cuts off the headers of
+/// all of them, its last line says that nothing was judged.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet check capture.pcapng
@@ -171,7 +171,7 @@ impl Check {
         report.out.flush()?;
         report.tables.take().map_or(Ok(()), Tables::finish)?;
         report.foreign.complain();
-        report.foreign.complain_sealed();
+        report.foreign.complain_unread();
         if let (Some(path), Some(annotated)) = (&self.annotate, report.annotated.take()) {
             annotated.finish().map_err(|error| about(path, error))?;
         }

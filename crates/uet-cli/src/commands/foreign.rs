@@ -23,6 +23,14 @@ pub(super) struct Foreign {
     earlier: u64,
     /// True if any packet is UET or was meant to be.
     has_uet: bool,
+    /// True if any of them has more than the start of its PDS header.
+    has_header: bool,
+    /// UET packets that the capture cuts off within their PDS header or before it.
+    headless: u64,
+    /// True if the capture cuts any packet off within its IP header or before it.
+    cuts_ip: bool,
+    /// Fragments of IP packets.
+    fragments: u64,
     /// True if the last packet is of another protocol.
     is_last_foreign: bool,
     /// Packets of unsupported link types in the current input.
@@ -48,7 +56,16 @@ impl Foreign {
         self.trailers.packet(decoded);
         self.trims.packet(decoded);
         self.is_last_foreign = packet.content == Content::Other;
-        self.has_uet |= packet.content == Content::Uet || packet.error().is_some();
+        let is_uet = packet.content == Content::Uet || packet.error().is_some();
+        let is_cut_off = packet.sliced.is_some() && packet.cut.is_some();
+        let has_pds = !matches!(packet.uet.pds, None | Some(Pds::Prologue(_)));
+        let is_intact = packet.error().is_none() && packet.uet.tss.is_none();
+        let is_headless = is_uet && is_cut_off && is_intact && !has_pds;
+        self.has_uet |= is_uet;
+        self.has_header |= is_uet && !is_headless;
+        self.headless += u64::from(is_headless);
+        self.cuts_ip |= is_cut_off && packet.ip.is_none();
+        self.fragments += u64::from(packet.content == Content::Fragment);
         if let Some(link) = record.unread {
             *self.links.entry(link).or_default() += 1;
         } else if let (Some(udp), Content::Other) = (&packet.udp, packet.content) {
@@ -67,6 +84,7 @@ impl Foreign {
     pub(super) fn unselected(&mut self) {
         self.packets += 1;
         self.has_uet = true;
+        self.has_header = true;
     }
 
     /// Reports digits of the command line that are not UET.
@@ -98,10 +116,14 @@ impl Foreign {
     }
 
     /// Returns a sentence that says that no packet was judged, and names the UDP ports of the packets. Returns `None`
-    /// if any packet is UET, or if there is none.
+    /// if any packet is UET and has a PDS header, or if there is none.
     pub(super) fn unjudged(&self) -> Option<String> {
-        if self.packets == 0 || self.has_uet {
+        if self.packets == 0 || self.has_header {
             return None;
+        }
+        if self.has_uet {
+            let why = "the capture cuts off all UET packets before the end of their PDS header";
+            return Some(format!("nothing was judged, because {why}"));
         }
         let mut ports: Vec<(u16, u64)> = self.udp.iter().map(|(port, count)| (*port, *count)).collect();
         ports.sort_by_key(|(port, count)| (Reverse(*count), *port));
@@ -110,6 +132,7 @@ impl Foreign {
         let named = named.join(", ");
         let seen = match ports.len() {
             0 if self.has_skipped => "their link type is not supported".to_owned(),
+            0 if self.cuts_ip => "the capture cuts packets off within their IP header".to_owned(),
             0 => "no packet is UDP".to_owned(),
             1..=PORTS => format!("UDP destination ports: {named}"),
             all => format!("UDP destination ports: {named} and {} more", all - PORTS),
@@ -117,13 +140,26 @@ impl Foreign {
         Some(format!("nothing was judged, because no packet is UET; {seen}"))
     }
 
-    /// Reports encrypted packets on standard error. Commands that show packets show the reason of each.
-    pub(super) fn complain_sealed(&self) {
+    /// Reports packets that are not judged on standard error: encrypted ones, those that the capture cuts off, and
+    /// fragments. Commands that show packets show the reason of each.
+    pub(super) fn complain_unread(&self) {
         if self.sealed > 0 {
             let (packets, are) =
                 (counted(self.sealed, "packet"), if self.sealed == 1 { "is" } else { "are" });
             let why = self.sealed_why.as_deref().unwrap_or("no key opens it");
             complain(format_args!("{packets} {are} encrypted and not read: {why} (option --keys)"));
+        }
+        if self.headless > 0 {
+            complain(format_args!(
+                "{} cut off by the capture before the end of the PDS header: capture 160 bytes of each",
+                counted(self.headless, "packet")
+            ));
+        }
+        if self.fragments > 0 && self.has_uet {
+            complain(format_args!(
+                "{} of IP packets not read: UET packets are never fragmented",
+                counted(self.fragments, "fragment")
+            ));
         }
     }
 

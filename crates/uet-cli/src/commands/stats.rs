@@ -95,7 +95,7 @@ impl Stats {
             reader.is_of_suite = false;
         }
         reader.foreign.complain();
-        reader.foreign.complain_sealed();
+        reader.foreign.complain_unread();
         let stats = reader.stats;
         let mut out = BufWriter::new(io::stdout().lock());
         match self.format {

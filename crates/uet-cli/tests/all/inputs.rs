@@ -397,6 +397,23 @@ fn outputs_replace_neither_inputs_nor_each_other() {
 }
 
 #[test]
+fn captures_without_pds_headers_say_so() {
+    let frame = write();
+    for (kept, said) in [(42, "before the end of their PDS header"), (20, "within their IP header")] {
+        let content = pcap(Order::Little, false, 1, &[(1, 1, frame.len(), &frame[..kept])]);
+        let path = file("headless.pcap", &content);
+        let run = uet(&["check", &path]);
+        assert_eq!(run.code, 0, "{}", run.err);
+        let last = run.out.lines().last().unwrap();
+        assert!(last.starts_with("nothing was judged, because ") && last.ends_with(said), "{last}");
+    }
+    let mut fragment = write();
+    fragment[20] |= 0x20;
+    let run = uet(&["check", &file("fragment.hex", lines(&[write(), fragment]).as_bytes())]);
+    assert!(run.err.contains("1 fragment of IP packets not read"), "{}", run.err);
+}
+
+#[test]
 fn skipped_packets_are_reported() {
     let frame = write();
     let mut elsewhere = frame.clone();
