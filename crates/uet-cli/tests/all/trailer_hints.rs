@@ -35,6 +35,8 @@ fn reversed_crc_is_reported_once_per_sender() {
         assert_eq!(run.err, REVERSED, "{command:?}");
         assert!(!run.out.contains("trailer is right"), "{}", run.out);
     }
+    let check = uet(&["check", "--trailer", "crc", &path]).out;
+    assert!(check.contains("WIRE-CRC-001 10.0.0.1: crc is ") && check.contains("; expected 0x"), "{check}");
     let run = uet(&["decode", "--trailer", "crc", "--packets", "1", &path]);
     assert!(run.out.contains("in reverse byte order, expected 0x"), "{}", run.out);
     assert!(

@@ -177,13 +177,8 @@ impl CaptureChecker {
             found.push(CaptureFinding { severity, ..finding });
         }
         for finding in findings {
-            found.extend(self.broken(
-                number,
-                None,
-                culprit,
-                finding.requirement,
-                &finding.detail().to_string(),
-            ));
+            let message = with_expected(packet, finding);
+            found.extend(self.broken(number, None, culprit, finding.requirement, &message));
         }
         let in_context = self.checker.packet_with(number, time, packet, witness);
         for finding in in_context.into_iter().filter(|_| !self.is_selection) {
@@ -251,6 +246,21 @@ impl CaptureChecker {
     /// Returns the number of judgments of each requirement over several packets.
     pub fn judged(&self) -> BTreeMap<&'static str, u64> {
         self.checker.judged()
+    }
+}
+
+/// Returns field, value and requirement of a finding about one packet, and the value that the field should have if the
+/// rest of the packet tells it.
+fn with_expected(packet: &Packet<'_>, finding: &validate::Finding) -> String {
+    let detail = finding.detail();
+    let id = finding.requirement.id;
+    if id == catalogue::WIRE_SES_006.id || id == catalogue::WIRE_SES_007.id {
+        return format!("{detail}; the payload has {} bytes", packet.uet.payload.len());
+    }
+    let is_crc = id == catalogue::WIRE_CRC_001.id;
+    match is_crc.then(|| packet.crc_check()).flatten() {
+        Some(check) => format!("{detail}; expected {:#010x}", check.expected),
+        None => detail.to_string(),
     }
 }
 
