@@ -4,7 +4,7 @@ use super::complain;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use uet_packet_io::json::{Decoded, Record};
-use uet_wire::catalogue::WIRE_CRC_001;
+use uet_wire::catalogue::{WIRE_CRC_001, WIRE_LEN_001, WIRE_SES_006, WIRE_SES_007};
 use uet_wire::layout::Layer;
 use uet_wire::{Content, Options, Start, TrailerKind, crc};
 
@@ -30,6 +30,8 @@ enum Unexpected {
     NoIcv,
     /// A secured packet, but `--trailer` names no ICV.
     Icv,
+    /// Four bytes in most packets that the headers do not announce, and no right CRC.
+    FourMore,
 }
 
 /// The examined packets of a sender.
@@ -41,12 +43,18 @@ struct Sender {
     right_without: u8,
     /// True if the lengths in some packet are wrong with a trailer. A CRC with a wrong value changes no length.
     is_short: bool,
+    /// Number of packets with four bytes that the headers do not announce.
+    four_more: u8,
 }
 
 impl Sender {
     fn unexpected(&self) -> Option<Unexpected> {
         let has_none = self.is_short && self.right_without == self.examined;
-        self.found.or_else(|| has_none.then_some(Unexpected::NoTrailer))
+        // The first packet of a message announces no length.
+        let has_four = self.four_more > 1 && self.four_more > self.examined / 2;
+        self.found
+            .or_else(|| has_none.then_some(Unexpected::NoTrailer))
+            .or_else(|| has_four.then_some(Unexpected::FourMore))
     }
 }
 
@@ -75,6 +83,9 @@ impl TrailerHints {
                 decoded.error().is_none_or(|error| !matches!(error.layer(), Layer::Tss | Layer::Trailer));
             let no_icv = (trailer == TrailerKind::Icv && in_the_clear).then_some(Unexpected::NoIcv);
             sender.found = unexpected(packet.ip_packet, trailer).or(no_icv);
+            if trailer == TrailerKind::None {
+                sender.four_more += u8::from(has_four_more(decoded));
+            }
             if trailer == TrailerKind::Crc {
                 let of_crc = |id: &str| id == WIRE_CRC_001.id;
                 sender.is_short |= decoded.error().is_some()
@@ -104,6 +115,10 @@ impl TrailerHints {
                 Unexpected::Icv => complain(format_args!(
                     "{sender} sends secured packets, which end with an ICV: try --trailer auto"
                 )),
+                Unexpected::FourMore => complain(format_args!(
+                    "{sender} appends 4 bytes that its headers do not announce; if they are a CRC-32C, all are \
+                     wrong: try --trailer crc"
+                )),
             }
         }
         match found().count().saturating_sub(SHOWN) {
@@ -111,6 +126,22 @@ impl TrailerHints {
             more => complain(format_args!("{more} more senders have another trailer than expected")),
         }
     }
+}
+
+/// Returns whether a packet without a trailer has four bytes more than its headers announce.
+fn has_four_more(decoded: &Decoded<'_>) -> bool {
+    let payload = decoded.packet.uet.payload.len() as u128;
+    decoded.findings.iter().any(|finding| {
+        let id = finding.requirement.id;
+        let announced = if id == WIRE_LEN_001.id {
+            0
+        } else if id == WIRE_SES_006.id || id == WIRE_SES_007.id {
+            finding.value
+        } else {
+            return false;
+        };
+        payload == announced + 4
+    })
 }
 
 /// Returns whether a packet breaks no requirement if it has no trailer.
