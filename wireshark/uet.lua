@@ -4108,7 +4108,9 @@ function U.add_findings(tree, p)
     if row then
       what = format("%s has reserved bits set (%d at bit %d are 0x%x)", field, row[5], row[4], value)
     else
-      what = format("%s is %s", field, type(value) == "number" and format("%d", value) or value)
+      -- Everybody else writes a CRC with hexadecimal digits.
+      local form = field == "crc" and "0x%08x" or "%d"
+      what = format("%s is %s", field, type(value) == "number" and format(form, value) or value)
     end
     tree:add_proto_expert_info(expert[1], format("%s: %s: %s", id, what, expert[2]))
     generated(tree, f.finding, id)
