@@ -169,16 +169,23 @@ pub(crate) fn counted(number: u64, thing: &str) -> String {
 }
 
 /// Returns a line for each kind of packets that captures lack: dropped according to their statistics, acknowledged but
-/// absent, and the requests of replies.
-pub(crate) fn lacking(dropped: u64, unseen: u64, unmatched: u64) -> impl Iterator<Item = String> {
+/// absent, and the requests of replies. `first` is the first ACK of absent packets, if known.
+pub(crate) fn lacking(
+    dropped: u64,
+    unseen: u64,
+    first: Option<String>,
+    unmatched: u64,
+) -> impl Iterator<Item = String> {
     let line = |count: u64, what: &str| (count > 0).then(|| format!("{} {what}", counted(count, "packet")));
     let dropped = line(dropped, "dropped while capturing, as the capture states");
+    let first = first.map_or(String::new(), |ack| format!("; packet {ack} is the first such ACK"));
+    let unseen = line(unseen, &format!("acknowledged, but not in the capture{first}"));
     let unmatched = match unmatched {
         0 => None,
         1 => Some("1 reply belongs to no request of the capture".to_owned()),
         more => Some(format!("{more} replies belong to no request of the capture")),
     };
-    dropped.into_iter().chain(line(unseen, "acknowledged, but not in the capture")).chain(unmatched)
+    dropped.into_iter().chain(unseen).chain(unmatched)
 }
 
 /// Writes the number, place and first ones of bytes that are not fields.

@@ -36,6 +36,8 @@ pub struct Observer {
     kept: usize,
     /// The number of packets that were acknowledged and not observed.
     unseen: u64,
+    /// The number of the first packet that acknowledged some of them.
+    first_unseen: Option<u64>,
     /// The number of replies to sides that were not observed to send anything.
     unmatched: u64,
     /// The context that the previous packet closed.
@@ -61,6 +63,10 @@ impl Observer {
         let applied = context.apply(sender, packet, pds);
         self.kept = self.kept + context.kept() - kept;
         self.unseen = self.unseen + context.unseen() - unseen;
+        self.first_unseen = match self.unseen {
+            0 => None,
+            _ => self.first_unseen.or(Some(packet.number)),
+        };
         self.unmatched = self.unmatched + context.unmatched() - unmatched;
         let Some((read, event)) = applied else { return Facts::Unrelated };
         self.closed = context.closed.map(|_| id);
@@ -79,6 +85,11 @@ impl Observer {
     /// the first observed packet.
     pub fn unseen(&self) -> u64 {
         self.unseen
+    }
+
+    /// Returns the number of the first ACK that acknowledges packets that were not observed.
+    pub fn first_unseen(&self) -> Option<u64> {
+        self.first_unseen
     }
 
     /// Returns the number of ACKs and NACKs that belong to no observed request: in their context, the receiver was not

@@ -250,7 +250,7 @@ fn text(out: &mut impl Write, stats: &Measured) -> io::Result<()> {
     if stats.beyond > 0 {
         writeln!(out, "{} packets of further contexts are in the last row only", stats.beyond)?;
     }
-    for line in lacking(stats.dropped, stats.unseen(), stats.unmatched()) {
+    for line in lacking(stats.dropped, stats.unseen(), None, stats.unmatched()) {
         writeln!(out, "{line}")?;
     }
     let [packets, contexts] =

@@ -238,6 +238,11 @@ impl CaptureChecker {
         self.checker.unseen()
     }
 
+    /// Returns the number of the first ACK that acknowledges packets that the capture lacks.
+    pub fn first_unseen(&self) -> Option<u64> {
+        self.checker.first_unseen()
+    }
+
     /// Returns the number of ACKs and NACKs that belong to no request of the capture.
     pub fn unmatched(&self) -> u64 {
         self.checker.unmatched()

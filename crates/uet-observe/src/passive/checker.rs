@@ -42,6 +42,8 @@ pub struct Checker {
     pub(crate) earlier: usize,
     /// Number of packets that were acknowledged and not observed before it.
     earlier_unseen: u64,
+    /// The first packet that acknowledged some of these.
+    earlier_first_unseen: Option<u64>,
     /// Number of replies before it that belong to no request.
     earlier_unmatched: u64,
 }
@@ -108,8 +110,16 @@ impl Checker {
     pub fn restart(&mut self) {
         let judge = Judgments { judged: core::mem::take(&mut self.judge.judged), ..Judgments::default() };
         let earlier = self.contexts();
-        let (earlier_unseen, earlier_unmatched) = (self.unseen(), self.unmatched());
-        *self = Checker { judge, earlier, earlier_unseen, earlier_unmatched, ..Checker::default() };
+        let (earlier_unseen, earlier_first_unseen) = (self.unseen(), self.first_unseen());
+        let earlier_unmatched = self.unmatched();
+        *self = Checker {
+            judge,
+            earlier,
+            earlier_unseen,
+            earlier_first_unseen,
+            earlier_unmatched,
+            ..Checker::default()
+        };
     }
 
     /// Returns the number of judgments of each requirement. The capture says nothing about the others.
@@ -125,6 +135,11 @@ impl Checker {
     /// Returns the number of packets that ACKs acknowledge and that the capture lacks.
     pub fn unseen(&self) -> u64 {
         self.earlier_unseen + self.observer.unseen()
+    }
+
+    /// Returns the number of the first ACK that acknowledges packets that the capture lacks.
+    pub fn first_unseen(&self) -> Option<u64> {
+        self.earlier_first_unseen.or(self.observer.first_unseen())
     }
 
     /// Returns the number of ACKs and NACKs that belong to no request of the capture.
