@@ -237,6 +237,7 @@ impl<'t> Parser<'t> {
         let (before, from) = self.text.split_at_checked(self.at).unwrap_or((self.text, ""));
         let seen = match (self.next, from.chars().next()) {
             (Token::Word(word), Some(_)) if from.starts_with(word) => format!("'{word}'"),
+            (_, Some('=')) if !from.starts_with("==") => "'='; use == to compare".to_owned(),
             (_, Some(char)) => format!("'{char}'"),
             (_, None) => "the end".to_owned(),
         };
@@ -461,7 +462,7 @@ mod tests {
             ("ip.src == here", "'here' is not an address, which ip.src is compared with"),
             ("pds.psn > ", "expected a value at character 11, seen the end"),
             ("pds.psn > 5 and pds.flags.retx", "expected && or || at character 13, seen 'and'"),
-            ("pds.psn = 5", "expected a field, a value or an operator at character 9, seen '='"),
+            ("pds.psn = 5", "expected a field, a value or an operator at character 9, seen '='; use =="),
             ("(pds.psn", "expected &&, || or ) at character 9, seen the end"),
             ("", "expected a field at character 1, seen the end"),
             ("ä", "there is no field 'ä'"),
