@@ -1,6 +1,6 @@
 //! Coverage of conversations: states of contexts, and the events in them.
 
-use super::step::{ControlKind, Hostile, StrangerKind};
+use super::step::{ControlKind, Hostile, Rekey, StrangerKind};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use uet_control::PostKind;
@@ -33,6 +33,7 @@ pub(super) enum Event {
     Ask(ControlKind),
     Stranger(StrangerKind),
     Hostile(Hostile),
+    Rekey(Rekey),
     Receive,
     Completion,
     CloseByDevice,
@@ -69,6 +70,7 @@ impl Event {
             Event::Ask(kind) => format!("asks {}", of(&|| serde_json::to_value(kind))),
             Event::Stranger(kind) => format!("stranger {}", of(&|| serde_json::to_value(kind))),
             Event::Hostile(kind) => format!("hostile {}", of(&|| serde_json::to_value(kind))),
+            Event::Rekey(change) => format!("rekey {}", of(&|| serde_json::to_value(change))),
             Event::RudiRequest => "rudi request".into(),
             Event::RudiResponse => "rudi response".into(),
             Event::CloseByDevice => "device closes".into(),
@@ -115,6 +117,7 @@ impl Coverage {
             Event::RudiRequest => (18, 0),
             Event::RudiResponse => (19, 0),
             Event::Hostile(kind) => (20, kind as u32),
+            Event::Rekey(change) => (21, change as u32),
         };
         kind << 8 | detail
     }

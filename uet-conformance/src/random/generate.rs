@@ -2,9 +2,10 @@
 
 use super::coverage::{Coverage, Event, State};
 use super::message::capability;
+use super::setting::MTUS;
 use super::step::{
-    By, ContextPlan, ControlKind, Fate, Form, Hostile, JOBS, MessagePlan, PEERS, Posting, RegionPlan, Reply,
-    Sequence, Step, StrangerKind, Wrong,
+    By, ContextPlan, ControlKind, Fate, Form, Hostile, JOBS, MessagePlan, PEERS, Posting, RegionPlan, Rekey,
+    Reply, Secured, Sequence, Step, StrangerKind, Wrong,
 };
 use crate::Dut;
 use crate::arithmetic::is_known;
@@ -25,8 +26,17 @@ pub struct Abilities {
     /// True if packets of others must change nothing.
     strangers: bool,
     mtu: u32,
-    congestion: Vec<&'static str>,
+    pub(super) congestion: Vec<&'static str>,
     ack_data: u32,
+    /// True if parameters can be set.
+    pub(super) parameters: bool,
+    /// The payload MTUs that can be set.
+    pub(super) mtus: Vec<u32>,
+    pub(super) both_ips: bool,
+    /// True if it takes keys of a secure domain, and the link is one on which the suite can protect packets.
+    pub(super) secures: bool,
+    /// True if it can ask for a close as a target.
+    request_close: bool,
 }
 
 /// All kinds of operations.
@@ -59,7 +69,11 @@ impl Abilities {
             congestion.extend(claims("nscc").then_some("nscc"));
             congestion.extend(claims("rccc").then_some("rccc"));
             congestion.extend((claims("nscc") && claims("rccc")).then_some("both"));
+            congestion.push("none");
         }
+        let (facts, mtu) = (dut.facts(), number("payload_mtu", 4096) as u32);
+        // A real link may not carry larger packets than those of the device.
+        let longest = if facts.virtual_time { 8192 } else { mtu };
         Abilities {
             kinds: KINDS.into_iter().filter(|kind| claims(capability(*kind))).collect(),
             modes: modes.into_iter().filter(|(name, _)| claims(name)).map(|(_, mode)| mode).collect(),
@@ -67,9 +81,14 @@ impl Abilities {
             receive: claims("receive"),
             close: claims("close"),
             strangers: true,
-            mtu: number("payload_mtu", 4096) as u32,
+            mtu,
             congestion,
             ack_data: number("max_ack_data_size", 16) as u32,
+            parameters: claims("parameters"),
+            mtus: MTUS.into_iter().filter(|mtu| *mtu <= longest.max(1024)).collect(),
+            both_ips: facts.second_device.is_some(),
+            secures: claims("tss") && facts.virtual_time,
+            request_close: claims("request_close"),
         }
     }
 
@@ -86,6 +105,11 @@ impl Abilities {
             mtu,
             congestion: Vec::new(),
             ack_data: 16,
+            parameters: false,
+            mtus: Vec::new(),
+            both_ips: false,
+            secures: false,
+            request_close: false,
         }
     }
 }
@@ -94,10 +118,10 @@ impl Sequence {
     /// Draws a conversation. Prefers steps that the coverage lacks.
     pub fn draw(source: &mut impl Source, can: &Abilities, coverage: &Coverage) -> Self {
         let mut sequence = Sequence::default();
-        if source.one_in(4) && !can.congestion.is_empty() {
-            sequence.parameters.insert("congestion".to_owned(), source.pick(&can.congestion).into());
-        }
-        let peers = source.within(1..=PEERS.into()) as u8;
+        sequence.set(source, can);
+        let can = &Abilities { mtu: sequence.mtu(can.mtu), ..can.clone() };
+        let is_pair = sequence.secured.is_some_and(Secured::is_pair);
+        let peers = if is_pair { 1 } else { source.within(1..=PEERS.into()) as u8 };
         let jobs = source.within(1..=JOBS.into()) as u8;
         for number in 0..source.within(1..=3) {
             sequence.regions.push(region(source, can, number == 0, jobs));
@@ -208,6 +232,7 @@ impl<S: Source> Draw<'_, S> {
             Step::Ask { kind, .. } => self.coverage.count(Some(State::Open), Event::Ask(*kind)),
             Step::Stranger { kind, .. } => self.coverage.count(Some(State::Open), Event::Stranger(*kind)),
             Step::Hostile { packet, .. } => self.coverage.count(Some(State::Open), Event::Hostile(*packet)),
+            Step::Rekey { change } => self.coverage.count(None, Event::Rekey(*change)),
             Step::Abort { .. } => self.coverage.count(Some(State::Open), Event::Abort),
             Step::Repeat { context, .. } => self.coverage.count(Some(state(*context)), Event::Repeat),
             Step::CloseByDevice { .. } => self.coverage.count(None, Event::CloseByDevice),
@@ -262,6 +287,12 @@ impl<S: Source> Draw<'_, S> {
             54..56 => Step::Abort {
                 target: self.source.index(4),
                 code: self.source.pick(&[0x10, 0x15, 0x0e, 0x0f]),
+            },
+            56..59 if self.sequence.secured.is_some() => {
+                Step::Stranger { context, kind: StrangerKind::Plain }
+            }
+            59..62 if self.sequence.secured.is_some() => Step::Rekey {
+                change: self.source.pick(&[Rekey::Switch, Rekey::Switch, Rekey::Replace, Rekey::Epoch]),
             },
             56..60 if self.can.strangers => Step::Stranger {
                 context,
@@ -464,6 +495,9 @@ impl<S: Source> Draw<'_, S> {
     }
 
     fn reply(&mut self, kind: PostKind) -> Reply {
+        if self.sequence.secured.is_some() && self.source.one_in(6) {
+            return Reply::NewStart;
+        }
         let deferrable = matches!(kind, PostKind::DeferrableSend | PostKind::DeferrableTsend);
         if deferrable && self.source.flip() {
             return Reply::PutOff;

@@ -81,7 +81,8 @@ impl Player<'_, '_> {
     /// Sends a packet that no peer sends, unless it could be one of a peer after all.
     pub(super) fn hostile(&mut self, context: usize, kind: Hostile, edits: &[Edit]) -> Outcome {
         let Some(own) = self.own.get(context) else { return Ok(()) };
-        let Some(from) = self.outsider() else { return Ok(()) };
+        // A member of a secure domain is no outsider.
+        let Some(from) = self.outsider().filter(|_| !self.t.is_secure()) else { return Ok(()) };
         let served = self.served.iter().rev().find(|it| it.state == State::Open);
         let pdc = match (kind, served) {
             (Hostile::Ack | Hostile::Nack, Some(served)) => served.pdc.clone(),

@@ -8,7 +8,8 @@
 //! | to | see |
 //! | --- | --- |
 //! | describe a conversation | `step`, `data` |
-//! | draw, play and shrink one | `generate`, `play`, `shrink` |
+//! | draw, play and shrink one | `setting`, `generate`, `play`, `shrink` |
+//! | protect its packets | `secure` |
 //! | send requests as a source, and serve those of the device | `source`, `message`, `serve` |
 //! | send what follows from the device, or what no peer sends | `other`, `hostile` |
 //! | judge the device | `shadow`, `judge` |
@@ -22,7 +23,9 @@ mod judge;
 mod message;
 mod other;
 mod play;
+mod secure;
 mod serve;
+mod setting;
 mod shadow;
 mod shrink;
 mod source;
@@ -80,7 +83,8 @@ pub fn play(
     options: &Options,
     coverage: &mut Coverage,
 ) -> InstanceResult {
-    let seed = options.seed ^ hash(RULE.id);
+    // The seed decides the IP version.
+    let seed = options.seed ^ hash(RULE.id) ^ u64::from(sequence.other_ip);
     let blank = InstanceResult::blank(&Instance::first(RULE), String::new());
     let mut result = run_script(
         dut,

@@ -84,6 +84,10 @@ impl Player<'_, '_> {
 
     /// Sends what somebody sends who has no part in the conversation. It must change nothing.
     pub(super) fn strange(&mut self, context: usize, kind: StrangerKind) -> Outcome {
+        if kind == StrangerKind::Plain || self.t.is_secure() {
+            let is_plain = kind == StrangerKind::Plain && self.t.is_secure();
+            return if is_plain { self.plain(context) } else { Ok(()) };
+        }
         let Some(own) = self.own.get(context) else { return Ok(()) };
         let count = self.t.addresses();
         let other = (self.place(own.plan.peer) + 1) % count.max(1);

@@ -101,6 +101,8 @@ pub(super) struct Player<'p, 'a> {
     pub(super) wanted_answers: Vec<(core::net::IpAddr, u32, Option<NackCode>)>,
     /// How long the network delays a late packet.
     pub(super) gap: Duration,
+    /// Bytes that the protection of a secure domain adds to each packet.
+    pub(super) sealing: usize,
 }
 
 impl<'p, 'a> Player<'p, 'a> {
@@ -129,6 +131,7 @@ impl<'p, 'a> Player<'p, 'a> {
             aborts: Vec::new(),
             wanted_answers: Vec::new(),
             gap,
+            sealing: 0,
         };
         player.set_up()?;
         for step in &sequence.steps {
@@ -145,8 +148,12 @@ impl<'p, 'a> Player<'p, 'a> {
         // A packet of a conversation that failed may have arrived after the first reset.
         self.t.call(Reset {})?;
         if !sequence.parameters.is_empty() {
-            self.t.call(Configure { parameters: sequence.parameters.clone() })?;
-            self.t.was_set(sequence.parameters.clone());
+            let parameters = sequence.parameters.clone();
+            let taken = self.t.call(Configure { parameters: parameters.clone() })?.taken;
+            self.t.was_set(parameters.into_iter().filter(|(name, _)| taken.contains(name)));
+        }
+        if let Some(domain) = sequence.secured {
+            self.secure(domain)?;
         }
         self.gap = self.t.grace() / 8;
         for (number, plan) in sequence.regions.iter().enumerate() {
@@ -222,6 +229,7 @@ impl<'p, 'a> Player<'p, 'a> {
             Step::Abort { target, code } => self.abort(*target, *code),
             Step::Stranger { context, kind } => self.strange(*context, *kind),
             Step::Hostile { context, packet, edits } => self.hostile(*context, *packet, edits),
+            Step::Rekey { change } => self.rekey(*change),
             Step::Pause { us } => {
                 let scale = self.t.rto().as_secs_f64() / 100e-6;
                 let span = Duration::from_micros((*us).into()).mul_f64(scale.clamp(0.1, 200.0));

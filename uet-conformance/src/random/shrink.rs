@@ -14,10 +14,12 @@ pub fn shrink(sequence: Sequence, budget: usize, mut fails: impl FnMut(&Sequence
         asked && fails(sequence)
     };
     let mut small = fewer_steps(sequence, |sequence| &mut sequence.steps, &mut still);
-    let mut plain = small.clone();
-    plain.parameters.clear();
-    if plain != small && still(&plain) {
-        small = plain;
+    for change in SETTINGS {
+        let mut plain = small.clone();
+        change(&mut plain);
+        if plain != small && still(&plain) {
+            small = plain;
+        }
     }
     for step in 0..small.steps.len() {
         small = fewer_edits(small, step, &mut still);
@@ -88,6 +90,13 @@ fn fewer_bytes(whole: &Sequence, step: usize) -> Option<Sequence> {
     }
     Some(less)
 }
+
+/// Changes of a setting that make it simpler.
+const SETTINGS: &[fn(&mut Sequence)] = &[
+    |sequence| sequence.secured = None,
+    |sequence| sequence.other_ip = false,
+    |sequence| sequence.parameters.clear(),
+];
 
 /// Changes of a step that make it simpler.
 const SIMPLER: &[fn(&mut Step)] = &[

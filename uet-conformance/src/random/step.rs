@@ -4,7 +4,7 @@ use crate::{Edit, Message, Part};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use uet_control::{Hex, PostKind};
+use uet_control::{Hex, KeyMode, PostKind};
 use uet_wire::WriteError;
 use uet_wire::registry::{CtlType, Opcode};
 
@@ -33,6 +33,12 @@ pub struct Sequence {
     /// Parameters that the device takes before the conversation.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, Value>,
+    /// True for the other IP version than the run has, if the link carries both.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub other_ip: bool,
+    /// The secure domain of the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secured: Option<Secured>,
     /// Regions of the device. Messages refer to them by index.
     #[serde(deserialize_with = "regions")]
     pub regions: Vec<RegionPlan>,
@@ -42,6 +48,35 @@ pub struct Sequence {
     /// The steps, in order.
     #[serde(deserialize_with = "steps")]
     pub steps: Vec<Step>,
+}
+
+/// A secure domain of the device, with a fresh key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Secured {
+    /// The device's part in it.
+    pub mode: KeyMode,
+    /// True if packets carry a source identifier.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ssi: bool,
+    /// The first epoch.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub epoch: u16,
+    /// True if bits of the packet counter select the key.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rekeys: bool,
+}
+
+/// A change of the keys of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rekey {
+    /// It sends with the key in the other slot, which gets one if it is empty.
+    Switch,
+    /// It sends with a fresh key in the other slot.
+    Replace,
+    /// It sends in the next epoch.
+    Epoch,
 }
 
 /// A region of the device.
@@ -183,6 +218,11 @@ pub enum Step {
         packet: Hostile,
         /// Changes of the packet.
         edits: Vec<Edit>,
+    },
+    /// The device gets another key or epoch.
+    Rekey {
+        /// The change.
+        change: Rekey,
     },
     /// A pause.
     Pause {
@@ -503,6 +543,8 @@ pub enum Reply {
     Short,
     /// Puts a deferrable send off.
     PutOff,
+    /// Demands another Start_PSN, in a secure domain and before the context is open.
+    NewStart,
 }
 
 /// A control packet of the suite.
@@ -570,6 +612,8 @@ pub enum StrangerKind {
     Window,
     /// An ACK for PSNs that were never sent, from the peer itself.
     Future,
+    /// Packets with the numbers of secured contexts in the clear.
+    Plain,
 }
 
 /// A packet that becomes one that no peer sends.

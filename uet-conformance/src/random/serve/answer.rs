@@ -8,7 +8,6 @@ use crate::random::step::Reply;
 use crate::serve::{SesFields, data_header};
 use crate::{AckBuilder, Outcome, RxPacket, Stop};
 use uet_control::PostKind;
-use uet_wire::Units24;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, SesBuf};
@@ -16,7 +15,7 @@ use uet_wire::ses::{Response, SesBuf};
 impl Player<'_, '_> {
     pub(super) fn acking(&self, served: usize, n: u32) -> AckBuilder {
         let it = &self.served[served];
-        let nscc = self.states().then(|| (Units24::from_bytes(it.incoming.bytes), 0));
+        let nscc = self.states().then(|| (self.counted(it.incoming.bytes), 0));
         AckBuilder { nscc, ..it.pdc.ack(it.pdc.psn(n)).cack(it.pdc.start - 1 + it.cack()) }
     }
 

@@ -71,13 +71,13 @@ impl Player<'_, '_> {
         let it = &mut self.served[served];
         let state = it.state;
         self.coverage.seen(state, Event::control(kind));
-        let (pdc, psn) = (it.pdc.clone(), control.psn());
+        let (pdc, psn, sealing) = (it.pdc.clone(), control.psn(), self.sealing);
         let n = Self::distance(psn, pdc.start);
         match kind {
             CtlType::NOOP | CtlType::NEGOTIATION => {
                 // It takes a PSN. The suite has acknowledged it.
                 if let Some(n) = n {
-                    it.incoming.note(n, seen.wire.bytes.len());
+                    it.incoming.note(n, seen.wire.bytes.len() + sealing);
                 }
                 Ok(())
             }
@@ -87,7 +87,7 @@ impl Player<'_, '_> {
                     let told = format!("CLOSE_COMMAND takes PSN {n}, {} have come", it.incoming.below);
                     return self.broken(PDS_CLOSE_001, "a close when every request is acknowledged", told);
                 }
-                it.incoming.note(n, seen.wire.bytes.len());
+                it.incoming.note(n, seen.wire.bytes.len() + sealing);
                 (it.state, it.closed_at) = (State::Closed, Some(n));
                 it.returned.values_mut().for_each(|it| it.done = true);
                 let ack = AckBuilder { response: None, retx: control.retx(), ..pdc.ack(psn) };

@@ -12,6 +12,7 @@ use crate::random::step::{Posting, Reply};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use uet_control::Operated;
+use uet_wire::Psn;
 use uet_wire::registry::ReturnCode;
 use uet_wire::ses::SesBuf;
 
@@ -110,9 +111,26 @@ pub(super) struct Served {
     timer: bool,
     gap_told: bool,
     pub(super) closed_at: Option<u32>,
+    /// The Start_PSN that the suite has refused, in a secure domain.
+    refused_start: Option<Psn>,
 }
 
 impl Served {
+    /// Returns whether the suite has accepted no packet.
+    fn is_fresh(&self) -> bool {
+        self.incoming.below == 0 && self.incoming.got.is_empty()
+    }
+
+    /// Returns whether the suite has demanded another Start_PSN, and no packet with it has been accepted.
+    pub(super) fn is_pending(&self) -> bool {
+        self.refused_start.is_some() && self.is_fresh()
+    }
+
+    /// The highest packet that has come.
+    pub(super) fn highest(&self) -> Option<u32> {
+        self.known.last_key_value().map(|(n, _)| *n)
+    }
+
     fn cack(&self) -> u32 {
         let held = self.stored.iter().find(|(n, it)| it.guaranteed && **n >= self.cleared || !it.ready);
         held.map_or(self.incoming.below, |(n, _)| self.incoming.below.min(*n))

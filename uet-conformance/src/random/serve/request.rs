@@ -13,7 +13,7 @@ use uet_wire::catalogue::*;
 use uet_wire::pds::{Nack, Request, Rudi};
 use uet_wire::registry::{NackCode, NextHdr, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, ResponseData, Ses};
-use uet_wire::{PdcId, UetBuf, Units24};
+use uet_wire::{PdcId, Psn, UetBuf, Units24};
 
 impl Player<'_, '_> {
     pub(super) fn served_of(&self, seen: &RxPacket, dpdcid: PdcId) -> Option<usize> {
@@ -42,11 +42,19 @@ impl Player<'_, '_> {
         }
         let Some(start) = request.start_psn() else { return Ok(()) };
         let same = |it: &&Served| {
-            it.pdc.from == seen.wire.dst && it.pdc.remote == Some(request.spdcid()) && it.pdc.start == start
+            it.pdc.from == seen.wire.dst
+                && it.pdc.remote == Some(request.spdcid())
+                && (it.pdc.start == start || it.refused_start == Some(start))
         };
         if let Some(served) = self.served.iter().rposition(|it| same(&it)) {
-            return self.served_request(served, seen, request, first);
+            let it = &self.served[served];
+            return match it.refused_start == Some(start) {
+                true if it.is_pending() => self.demand_start(served, request.psn()),
+                true => Ok(()),
+                false => self.served_request(served, seen, request, first),
+            };
         }
+        self.judge_start(seen, &request)?;
         let peer = self
             .peers
             .keys()
@@ -56,7 +64,7 @@ impl Player<'_, '_> {
             let told = format!("a context to {}", seen.wire.dst);
             return self.broken(PDS_PDC_002, "requests to peers of operations", told);
         };
-        let random = self.t.device().parameters.get("start_psn").is_none_or(|it| it.is_null());
+        let random = self.t.reported("start_psn").is_none();
         if random && self.served.iter().any(|it| it.pdc.start == start) {
             return self.broken(PDS_SYN_007, "a Start_PSN at random", format!("{start} a second time"));
         }
@@ -77,6 +85,7 @@ impl Player<'_, '_> {
             timer: false,
             gap_told: false,
             closed_at: None,
+            refused_start: None,
         });
         self.served_request(self.served.len() - 1, seen, request, first)
     }
@@ -124,7 +133,7 @@ impl Player<'_, '_> {
         if fate == Fate::Lost {
             return Ok(());
         }
-        let new = self.own[own].incoming.note(n, seen.wire.bytes.len());
+        let new = self.own[own].incoming.note(n, seen.wire.bytes.len() + self.sealing);
         let below = self.own[own].incoming.below;
         if fate == Fate::Late {
             self.own[own].incoming.unsure.insert(n);
@@ -138,7 +147,7 @@ impl Player<'_, '_> {
             let ack = AckBuilder {
                 retx: request.retx(),
                 marked: seen.wire.marked,
-                nscc: self.states().then(|| (Units24::from_bytes(bytes), 0)),
+                nscc: self.states().then(|| (self.counted(bytes), 0)),
                 ..ack
             };
             self.t.send(&pdc, &ack.build()?)?;
@@ -161,8 +170,13 @@ impl Player<'_, '_> {
     }
 
     /// Returns whether the device wants congestion state in ACKs.
-    pub(super) fn states(&self) -> bool {
+    pub(in crate::random) fn states(&self) -> bool {
         self.t.claims("nscc") && !matches!(self.t.parameter_word("congestion"), Some("none" | "rccc"))
+    }
+
+    /// `rcvd_bytes` for these bytes.
+    pub(super) fn counted(&self, bytes: u64) -> Units24 {
+        Units24::from_bytes(self.t.start_of_count() + bytes)
     }
 
     fn served_request(&mut self, served: usize, seen: &RxPacket, request: Request, first: bool) -> Outcome {
@@ -251,10 +265,19 @@ impl Player<'_, '_> {
             }
             Reply::Busy => return self.t.send(&pdc, &nack(NackCode::NO_PKT_BUFFER)?),
             Reply::Trimmed => return self.t.send(&pdc, &nack(NackCode::TRIMMED)?),
+            Reply::NewStart if self.t.is_secure() && request.syn() => {
+                let it = &mut self.served[served];
+                if it.is_fresh() && it.refused_start.is_none() {
+                    it.refused_start = Some(it.pdc.start);
+                    it.pdc.start = Psn(it.pdc.start.0 ^ 0x1234_5678);
+                    it.known.clear();
+                    return self.demand_start(served, psn);
+                }
+            }
             _ => {}
         }
         self.served[served].gap_told = false;
-        self.served[served].incoming.note(n, seen.wire.bytes.len());
+        self.served[served].incoming.note(n, seen.wire.bytes.len() + self.sealing);
         let stored = self.accept(served, n, seen, &fields, post, reply)?;
         self.served[served].stored.insert(n, stored);
         match reply {

@@ -7,6 +7,7 @@ use crate::random::play::{Due, Player};
 use crate::random::step::Fate;
 use crate::{Outcome, RxPacket};
 use core::time::Duration;
+use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Ack, Nack};
 use uet_wire::registry::{AckRequest, CtlType, NackClass, NackCode};
@@ -108,8 +109,12 @@ impl Player<'_, '_> {
     /// Judges `rcvd_bytes` of an ACK: no less than what it acknowledges, no more than what has left.
     pub(super) fn judge_bytes(&mut self, context: usize, seen: &RxPacket, covered: u32) -> Outcome {
         // Without congestion control, nobody uses the count.
-        let bytes = seen.ack_cc().filter(|_| self.t.claims("nscc")).and_then(|ack| ack.rcvd_bytes());
-        let Some(bytes) = bytes.map(|units| u64::from(units.get()) * 256) else { return Ok(()) };
+        let bytes = seen.ack_cc().filter(|_| self.states()).and_then(|ack| ack.rcvd_bytes());
+        // The count may have begun elsewhere.
+        let begun = self.t.start_of_count() as u32;
+        let Some(bytes) = bytes.map(|units| u64::from((units.get() << 8).wrapping_sub(begun))) else {
+            return Ok(());
+        };
         let own = &self.own[context];
         let nominal = |packet: &OwnPacket| match packet.with[0] + packet.with[1] {
             0 => 0,
@@ -118,7 +123,8 @@ impl Player<'_, '_> {
         let parts = |packet: &&OwnPacket| matches!(packet.what, What::Part(..));
         let least: u64 = own.sent.range(..covered).map(|(_, packet)| packet).filter(parts).map(nominal).sum();
         // A retransmission may be longer or shorter than the first transmission by nothing that counts.
-        let most: u64 = own.sent.values().map(nominal).sum::<u64>() + 256;
+        let sealed = |packet: &OwnPacket| nominal(packet) + self.sealing as u64;
+        let most: u64 = own.sent.values().map(sealed).sum::<u64>() + 256;
         let told = format!("{bytes} bytes, of {least} to {most}");
         if bytes < least {
             return self.broken(CC_RCVD_001, "rcvd_bytes that counts all that has arrived", told);
@@ -192,6 +198,13 @@ impl Player<'_, '_> {
         let own = &self.own[context];
         let state = own.state;
         self.coverage.seen(state, Event::Nack);
+        if code == NackCode::NEW_START_PSN && self.t.is_secure() {
+            return self.renumber(context, Psn(nack.payload()));
+        }
+        // A packet with the old number may come after the context is open.
+        if code == NackCode::INVALID_SYN && own.renumbered {
+            return Ok(());
+        }
         let n = nack.nack_psn().and_then(|psn| Self::distance(psn, own.pdc.start));
         let Some(n) = n.filter(|n| own.sent.get(n).is_some_and(|packet| !packet.done)) else { return Ok(()) };
         // A lost packet has no flags.

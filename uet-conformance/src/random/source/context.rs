@@ -31,6 +31,7 @@ impl Player<'_, '_> {
             wants_close: false,
             same: false,
             starved: 0,
+            renumbered: false,
         })
     }
 
@@ -59,6 +60,25 @@ impl Player<'_, '_> {
         fresh.pdc.start = old.pdc.start + 0x0200_0000;
         self.own[context] = fresh;
         Ok(())
+    }
+
+    /// Renumbers a context as a NACK demands it.
+    pub(super) fn renumber(&mut self, context: usize, start: Psn) -> Outcome {
+        let due = self.t.now() + self.own_timeout(0);
+        let own = &mut self.own[context];
+        // The device refuses each packet that is under way with the same number.
+        if own.state != State::Opening || own.pdc.remote.is_some() || own.pdc.start == start {
+            return Ok(());
+        }
+        (own.pdc.start, own.renumbered) = (start, true);
+        for packet in own.sent.values_mut() {
+            (packet.tries, packet.due, packet.with) = (0, due, [0; 4]);
+        }
+        let waiting: Vec<u32> = own.sent.keys().copied().collect();
+        for n in waiting {
+            self.transmit(context, n, Fate::Arrives, false)?;
+        }
+        self.arm(context)
     }
 
     /// Sends what the window permits.

@@ -45,6 +45,8 @@ pub(super) struct Own {
     same: bool,
     /// The device has had no room for it.
     pub(super) starved: u32,
+    /// A target in a secure domain has demanded another Start_PSN.
+    renumbered: bool,
 }
 
 /// A packet that the suite has sent.

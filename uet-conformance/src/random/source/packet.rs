@@ -102,7 +102,8 @@ impl Player<'_, '_> {
         let facts = self.t.facts();
         match fate {
             Fate::Marked if !(facts.set_ecn && self.t.claims("ecn")) => Fate::Arrives,
-            Fate::Trimmed if !(facts.trim && self.t.claims("trim")) => Fate::Lost,
+            // Nobody can open a packet that was trimmed.
+            Fate::Trimmed if !(facts.trim && self.t.claims("trim")) || self.t.is_secure() => Fate::Lost,
             _ if self.settling => Fate::Arrives,
             fate => fate,
         }
