@@ -502,7 +502,7 @@ impl<S: Source> Draw<'_, S> {
         if deferrable && self.source.flip() {
             return Reply::PutOff;
         }
-        match self.source.below(26) {
+        match self.source.below(28) {
             10 | 11 => Reply::Lost,
             12 | 13 => Reply::AckLost,
             14 | 15 => Reply::Late,
@@ -514,6 +514,7 @@ impl<S: Source> Draw<'_, S> {
             23 => Reply::Trimmed,
             24 => Reply::Refused,
             25 => Reply::Short,
+            26 | 27 => Reply::Null,
             _ => Reply::Ack,
         }
     }

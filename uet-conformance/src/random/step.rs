@@ -543,6 +543,8 @@ pub enum Reply {
     Short,
     /// Puts a deferrable send off.
     PutOff,
+    /// Tells that it has arrived, and the response later: an error for some operations.
+    Null,
     /// Demands another Start_PSN, in a secure domain and before the context is open.
     NewStart,
 }

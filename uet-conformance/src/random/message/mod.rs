@@ -190,6 +190,11 @@ impl Sending {
         self.placed.iter().flatten().any(|(on, _)| *on == context)
     }
 
+    /// Returns whether all its data has arrived.
+    pub(super) fn has_data(&self) -> bool {
+        self.got.iter().all(Option::is_some)
+    }
+
     /// Its answer is open from now on.
     pub(super) fn give_up_expectations(&mut self) {
         (self.expect, self.unsure) = (Expect::Open, true);

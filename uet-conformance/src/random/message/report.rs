@@ -163,8 +163,7 @@ impl Player<'_, '_> {
         }
         let mut codes = sending.answered.iter().flatten().copied();
         let code = codes.find(|code| !is_well(*code)).unwrap_or(ReturnCode::OK);
-        let has_data = sending.got.iter().all(Option::is_some);
-        if is_well(code) && !has_data {
+        if is_well(code) && !sending.has_data() {
             return Ok(());
         }
         (sending.over, sending.code) = (true, code);

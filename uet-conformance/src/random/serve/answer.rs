@@ -45,6 +45,14 @@ impl Player<'_, '_> {
         self.t.send(&pdc, &packet)
     }
 
+    /// Tells that a packet has arrived, and nothing of its response.
+    pub(super) fn tell_arrival(&mut self, served: usize, n: u32, retx: bool) -> Outcome {
+        let response = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::NULL).done()?;
+        let ack = AckBuilder { response: Some(response), retx, ..self.acking(served, n) };
+        let pdc = self.served[served].pdc.clone();
+        self.t.send(&pdc, &ack.build()?)
+    }
+
     /// Accepts a request of the device; returns what it is answered.
     pub(super) fn accept(
         &mut self,
@@ -59,8 +67,9 @@ impl Player<'_, '_> {
             ses: None,
             payload: Vec::new(),
             guaranteed: false,
-            ready: !matches!(reply, Reply::NotReady),
+            ready: !matches!(reply, Reply::NotReady | Reply::Null),
             marked: reply == Reply::Marked || seen.wire.marked,
+            post,
         };
         let Some(post) = post else {
             return self.unposted(served, n, fields).map(|stored| stored.unwrap_or(plain));
@@ -75,7 +84,8 @@ impl Player<'_, '_> {
         };
         let posted = &mut self.posts[post];
         posted.accepted += 1;
-        if reply == Reply::Refused || posted.refused {
+        let fails = reply == Reply::Refused || reply == Reply::Null && posted.plan.seed % 2 == 1;
+        if fails || posted.refused {
             posted.refused = true;
             return Ok(Stored { ses: respond(REFUSAL, 0)?, guaranteed: true, ..plain });
         }

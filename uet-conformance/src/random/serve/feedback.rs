@@ -96,6 +96,7 @@ impl Player<'_, '_> {
             CtlType::CLEAR_COMMAND => {
                 let cleared = Psn(control.payload()) + 1;
                 if let Some(cleared) = Self::distance(cleared, pdc.start) {
+                    self.judge_clear(served, cleared)?;
                     self.clear_to(served, cleared);
                 }
                 Ok(())

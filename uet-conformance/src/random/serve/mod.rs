@@ -2,6 +2,8 @@
 
 mod answer;
 mod feedback;
+mod fields;
+mod order;
 mod part;
 mod post;
 mod request;
@@ -66,6 +68,8 @@ pub(super) struct Posted {
     short: Option<u32>,
     pub(super) aborted: bool,
     tokens: Option<u32>,
+    /// The context with its first packet.
+    on: Option<usize>,
     pub(super) put_off: bool,
     rest: Option<usize>,
     /// RUDI requests that have been answered.
@@ -79,8 +83,10 @@ struct Stored {
     ses: Option<SesBuf>,
     payload: Vec<u8>,
     guaranteed: bool,
+    /// The response has been told.
     ready: bool,
     marked: bool,
+    post: Option<usize>,
 }
 
 /// A packet of the return direction.
@@ -113,6 +119,8 @@ pub(super) struct Served {
     pub(super) closed_at: Option<u32>,
     /// The Start_PSN that the suite has refused, in a secure domain.
     refused_start: Option<Psn>,
+    /// The next packet of a message that has begun, its message_id, and its operation.
+    unfinished: Option<(u32, u16, Option<usize>)>,
 }
 
 impl Served {

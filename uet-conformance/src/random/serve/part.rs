@@ -88,6 +88,7 @@ impl Player<'_, '_> {
         if let Some((requirement, expected)) = wrong {
             return self.broken(requirement, expected, told());
         }
+        self.judge_fields(post, seen, fields)?;
         let posted = &mut self.posts[post];
         if let Some(id) = fields.message_id.filter(|_| posted.plan.kind != PostKind::Datagram) {
             let known = *posted.id.get_or_insert(id);

@@ -1,5 +1,6 @@
 //! Operations that the device posts, and their completions.
 
+use super::fields::{generation, process, token};
 use super::{FIRST, Posted, REFUSAL};
 use crate::random::coverage::{Event, State};
 use crate::random::data::{difference, shown};
@@ -35,7 +36,9 @@ impl Player<'_, '_> {
             remote: Remote {
                 key: Hex64(key | 0x5eed_0000 | u64::from(number)),
                 offset: Hex64(plan.offset),
+                process: Some(process(number)),
                 index: FIRST + number,
+                generation: generation(number),
                 ..Remote::default()
             },
             ..Post::new(plan.kind, peer, plan.length.into())
@@ -107,6 +110,7 @@ impl Player<'_, '_> {
             short: None,
             aborted,
             tokens: None,
+            on: None,
             put_off: false,
             rest: None,
             lone: BTreeSet::new(),
@@ -155,9 +159,9 @@ impl Player<'_, '_> {
 
     /// Tells the device that a send that was put off is wanted.
     pub(in crate::random) fn want(&mut self, post: usize) -> Outcome {
-        let Some(token) = self.posts[post].tokens else { return Ok(()) };
+        let Some(sent) = self.posts[post].tokens else { return Ok(()) };
         let context = self.context_back(post, 0x6000, 0x2000_0000)?;
-        self.ready(context, token, 0x99 + post as u32)
+        self.ready(context, sent, token(post))
     }
 
     /// Judges a completion that comes while the conversation goes on.
@@ -176,6 +180,10 @@ impl Player<'_, '_> {
             || posted.accepted == 0 && plan.mode != Mode::Rudi
         {
             return self.broken(SES_DONE_001, "no completion before all packets are answered", told());
+        }
+        if !posted.aborted && self.is_owed(post, posted) {
+            let owed = if posted.rest.is_some() { SES_RNDV_003 } else { SES_DONE_001 };
+            return self.broken(owed, "no completion before all is answered and read", told());
         }
         if posted.refused && !posted.aborted {
             return self.broken(SES_ERR_003, "an operation that ends with the error", told());

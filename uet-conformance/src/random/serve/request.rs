@@ -86,6 +86,7 @@ impl Player<'_, '_> {
             gap_told: false,
             closed_at: None,
             refused_start: None,
+            unfinished: None,
         });
         self.served_request(self.served.len() - 1, seen, request, first)
     }
@@ -194,6 +195,7 @@ impl Player<'_, '_> {
             return if first && state == State::Closed { self.t.send(&pdc, &nack) } else { Ok(()) };
         }
         if let Some(cleared) = Self::distance(request.clear_psn() + 1, self.served[served].pdc.start) {
+            self.judge_clear(served, cleared)?;
             self.clear_to(served, cleared);
         }
         if self.served[served].incoming.has(n) {
@@ -241,6 +243,9 @@ impl Player<'_, '_> {
             return self.broken(SES_CUT_001, "a request of SES", told);
         };
         let post = self.post_of(&fields);
+        if times == 1 {
+            self.judge_order(served, n, post, &fields)?;
+        }
         let reply = match post {
             Some(post) if times == 1 && !self.settling => {
                 let posted = &mut self.posts[post];
@@ -271,6 +276,7 @@ impl Player<'_, '_> {
                     it.refused_start = Some(it.pdc.start);
                     it.pdc.start = Psn(it.pdc.start.0 ^ 0x1234_5678);
                     it.known.clear();
+                    it.unfinished = None;
                     return self.demand_start(served, psn);
                 }
             }
@@ -291,6 +297,11 @@ impl Player<'_, '_> {
                 Ok(())
             }
             Reply::NotReady => self.t.send(&pdc, &nack(NackCode::RCVD_SES_PROCG)?),
+            Reply::Null => {
+                let at = self.t.now() + self.gap * 3;
+                self.later(at, Due::Answer(served, n));
+                self.tell_arrival(served, n, request.retx())
+            }
             Reply::Bitmap => {
                 let at = self.t.now() + self.gap * 3;
                 self.later(at, Due::Answer(served, n));
