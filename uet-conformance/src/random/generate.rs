@@ -309,6 +309,8 @@ impl<S: Source> Draw<'_, S> {
                     StrangerKind::Cut,
                     StrangerKind::Window,
                     StrangerKind::Future,
+                    StrangerKind::Next,
+                    StrangerKind::Late,
                 ]),
             },
             60..62 => {

@@ -132,7 +132,12 @@ impl Player<'_, '_> {
                 wire
             }),
             StrangerKind::Rudi if !alone => return self.strange_responses(from),
-            StrangerKind::Ack | StrangerKind::Nack | StrangerKind::Data | StrangerKind::Future => {
+            StrangerKind::Ack
+            | StrangerKind::Nack
+            | StrangerKind::Data
+            | StrangerKind::Future
+            | StrangerKind::Next
+            | StrangerKind::Late => {
                 return self.strange_to_served(kind, from);
             }
             _ => None,
@@ -176,15 +181,22 @@ impl Player<'_, '_> {
 
     /// Sends an ACK, a NACK or data on each context that the device has opened, from another address.
     fn strange_to_served(&mut self, kind: StrangerKind, from: core::net::IpAddr) -> Outcome {
-        let open: Vec<Pdc> =
-            self.served.iter().filter(|it| it.state == State::Open).map(|it| it.pdc.clone()).collect();
-        for pdc in open {
+        let state = if kind == StrangerKind::Late { State::Closed } else { State::Open };
+        let these = self.served.iter().filter(|it| it.state == state);
+        let these: Vec<(Pdc, u32)> = these.map(|it| (it.pdc.clone(), it.next())).collect();
+        for (pdc, next) in these {
             let elsewhere = Pdc { from, ..pdc.clone() };
+            let last = pdc.psn(next) - 1;
             let packet = match kind {
                 StrangerKind::Future => {
                     let far = pdc.start + 100_000;
                     Some((pdc.clone(), pdc.ack(far).build()?))
                 }
+                // A device with nothing to send has sent no PSN that the suite does not know.
+                StrangerKind::Next if self.is_quiet() => Some((pdc.clone(), pdc.ack(last + 1).build()?)),
+                StrangerKind::Next => None,
+                StrangerKind::Late if next % 2 == 0 => Some((pdc.clone(), pdc.ack(last).build()?)),
+                StrangerKind::Late => Some((pdc.clone(), pdc.nack(NackCode::NO_PKT_BUFFER, last)?)),
                 _ if from == pdc.from => None,
                 StrangerKind::Ack => Some((elsewhere, pdc.ack(pdc.psn(8)).cack(pdc.psn(8)).build()?)),
                 StrangerKind::Nack => Some((elsewhere, pdc.nack(NackCode::CLOSING, pdc.psn(0))?)),

@@ -75,9 +75,8 @@ impl Player<'_, '_> {
             }
         }
         for served in self.served.iter().filter(|it| it.state == State::Open) {
-            if let Some(highest) = served.highest() {
-                packets.push((served.pdc.clone(), served.pdc.ack(served.pdc.psn(highest)).build()?));
-            }
+            let last = served.pdc.psn(served.next()) - 1;
+            packets.push((served.pdc.clone(), served.pdc.ack(last).build()?));
         }
         for (pdc, packet) in packets {
             self.coverage.seen(State::Open, Event::Stranger(StrangerKind::Plain));
@@ -105,7 +104,7 @@ impl Player<'_, '_> {
         };
         match self.served.iter().find(waits) {
             Some(it) => {
-                let told = format!("psn - psn_offset of {}, and {} was demanded", request.psn(), it.pdc.start);
+                let told = format!("PSN {} of another one; {} was demanded", request.psn(), it.pdc.start);
                 self.broken(TSS_START_003, "the Start_PSN that the NACK demands", told)
             }
             None => Ok(()),

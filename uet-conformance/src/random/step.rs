@@ -614,6 +614,10 @@ pub enum StrangerKind {
     Window,
     /// An ACK for PSNs that were never sent, from the peer itself.
     Future,
+    /// An ACK for the PSN that the device will send next, from the peer itself.
+    Next,
+    /// An ACK or a NACK for a context that the device has closed, from the peer itself.
+    Late,
     /// Packets with the numbers of secured contexts in the clear.
     Plain,
 }

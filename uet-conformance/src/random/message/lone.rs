@@ -23,7 +23,8 @@ impl Player<'_, '_> {
         let request = crate::Request { ext, ..pdc.request(0).ses(ses, &payload) };
         let packet = self.t.datagram(&request)?;
         match self.possible(fate) {
-            Fate::Lost | Fate::Trimmed => Ok(()),
+            Fate::Lost => Ok(()),
+            Fate::Trimmed => self.carry(&pdc, &packet, Fate::Trimmed, Trimmed::Fabric),
             Fate::Marked => self.t.send_wire(&pdc.marked(&packet)),
             _ => self.t.send(&pdc, &packet),
         }

@@ -183,7 +183,8 @@ impl Player<'_, '_> {
     }
 
     fn give_packet(&mut self, served: usize, n: u32) -> Outcome {
-        let it = &self.served[served];
+        let it = &mut self.served[served];
+        it.spoke = true;
         let Some(returned) = it.returned.get(&n) else { return Ok(()) };
         let clear = it.pdc.start - 1 + it.covered;
         let request = it.pdc.request(n).ses(returned.ses, &returned.payload).clear(clear);

@@ -56,8 +56,26 @@ impl Player<'_, '_> {
             if let Some(returned) = n.and_then(|n| it.returned.get_mut(&n)) {
                 returned.due = now;
             }
+            // The suite grants credit by control packets.
+            let grants = matches!(self.t.parameter_word("congestion"), Some("rccc" | "both"));
+            return if it.spoke || grants { Ok(()) } else { self.needless(seen, PDS_NACK_010) };
         }
-        Ok(())
+        // What comes to others answers packets that no peer sends.
+        let here = self.own.iter().any(|own| own.pdc.from == seen.wire.dst);
+        match nack.nack_pkt_id() {
+            Some(id) if here => {
+                let known = self.messages.iter().any(|it| it.has_lone(id)) || self.t.watch().ignores_packet(id);
+                if known { Ok(()) } else { self.needless(seen, PDS_UUD_001) }
+            }
+            None if here && !self.strangers.contains(&nack.dpdcid().0) => self.needless(seen, PDS_NACK_010),
+            _ => Ok(()),
+        }
+    }
+
+    /// Records a NACK that answers no request.
+    fn needless(&mut self, seen: &RxPacket, requirement: &Requirement) -> Outcome {
+        let told = seen.uet().to_string();
+        self.broken(requirement, requirement.sentence, told)
     }
 
     /// Takes a control packet in.
@@ -128,7 +146,8 @@ impl Player<'_, '_> {
             (0..self.served.len()).filter(|served| self.served[*served].state == State::Open).collect();
         let Some(served) = open.get(target % open.len().max(1)).copied() else { return Ok(()) };
         self.coverage.seen(State::Open, Event::Ask(kind));
-        let it = &self.served[served];
+        let it = &mut self.served[served];
+        it.spoke = true;
         let pdc = it.pdc.clone();
         let packet = match kind {
             ControlKind::ClearRequest => pdc.control(CtlType::CLEAR_REQUEST, Psn(0), 0)?,

@@ -116,6 +116,8 @@ pub(super) struct Served {
     covered: u32,
     timer: bool,
     gap_told: bool,
+    /// The suite has sent a request or a control packet on it, which a NACK can answer.
+    spoke: bool,
     pub(super) closed_at: Option<u32>,
     /// The Start_PSN that the suite has refused, in a secure domain.
     refused_start: Option<Psn>,
@@ -134,9 +136,9 @@ impl Served {
         self.refused_start.is_some() && self.is_fresh()
     }
 
-    /// The highest packet that has come.
-    pub(super) fn highest(&self) -> Option<u32> {
-        self.known.last_key_value().map(|(n, _)| *n)
+    /// The number of the first packet above all that have come.
+    pub(super) fn next(&self) -> u32 {
+        self.known.last_key_value().map_or(0, |(n, _)| n + 1).max(self.incoming.below)
     }
 
     fn cack(&self) -> u32 {

@@ -15,6 +15,15 @@ use uet_wire::registry::{NackCode, NextHdr, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, ResponseData, Ses};
 use uet_wire::{PdcId, Psn, UetBuf, Units24};
 
+/// Codes of a target without room for a context, and of one without room for a packet.
+const NO_CONTEXT: &[NackCode] = &[NackCode::NO_PDC_AVAIL, NackCode::NO_CCC_AVAIL, NackCode::NO_BITMAP];
+const NO_ROOM: &[NackCode] = &[
+    NackCode::NO_PKT_BUFFER,
+    NackCode::NO_GTD_DEL_AVAIL,
+    NackCode::NO_SES_MSG_AVAIL,
+    NackCode::NO_RESOURCE,
+];
+
 impl Player<'_, '_> {
     pub(super) fn served_of(&self, seen: &RxPacket, dpdcid: PdcId) -> Option<usize> {
         self.served.iter().rposition(|it| it.pdc.local == dpdcid && it.pdc.from == seen.wire.dst)
@@ -84,6 +93,7 @@ impl Player<'_, '_> {
             covered: 0,
             timer: false,
             gap_told: false,
+            spoke: false,
             closed_at: None,
             refused_start: None,
             unfinished: None,
@@ -225,8 +235,10 @@ impl Player<'_, '_> {
             Some("rccc" | "both") => true,
             _ => !alone,
         };
+        let due = self.t.rto() * (1 << (times.max(2) - 2).min(4));
+        let late = !waits && waited > due + due / 4 + self.t.grace();
         let early = match before {
-            Reply::Lost => (waited < self.t.early() * (1 << (times - 2).min(2)), PDS_RTO_002),
+            Reply::Lost => (waited < self.t.early() * (1 << (times - 2).min(2)) || late, PDS_RTO_002),
             Reply::Busy if waited < self.t.nack_wait() => (true, PDS_NACK_006),
             Reply::Busy => {
                 (waited > self.t.early() && self.t.nack_wait() * 4 < self.t.rto() && !waits, PDS_NACK_004)
@@ -268,7 +280,16 @@ impl Player<'_, '_> {
                 self.t.note("this packet is lost");
                 return Ok(());
             }
-            Reply::Busy => return self.t.send(&pdc, &nack(NackCode::NO_PKT_BUFFER)?),
+            Reply::Busy => {
+                // A target without room for a context keeps nothing of it, so it has no PDCID.
+                let opens = request.syn() && self.served[served].is_fresh() && psn.0 % 2 == 0;
+                let codes = if opens { NO_CONTEXT } else { NO_ROOM };
+                let code = codes[(psn.0 / 2) as usize % codes.len()];
+                let own = if opens { PdcId::NONE } else { pdc.local };
+                let nack = Nack::build(code).nack_psn(psn).spdcid(own).dpdcid(request.spdcid());
+                return self.t.send(&pdc, &UetBuf::new(nack.done()?));
+            }
+            Reply::Trimmed if n % 2 == 1 => return self.t.send(&pdc, &nack(NackCode::TRIMMED_LASTHOP)?),
             Reply::Trimmed => return self.t.send(&pdc, &nack(NackCode::TRIMMED)?),
             Reply::NewStart if self.t.is_secure() && request.syn() => {
                 let it = &mut self.served[served];
