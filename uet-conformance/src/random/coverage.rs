@@ -37,6 +37,7 @@ pub(super) enum Event {
     Receive,
     Completion,
     CloseByDevice,
+    RequestClose,
     Abort,
     Repeat,
     Timeout,
@@ -74,6 +75,7 @@ impl Event {
             Event::RudiRequest => "rudi request".into(),
             Event::RudiResponse => "rudi response".into(),
             Event::CloseByDevice => "device closes".into(),
+            Event::RequestClose => "device asks for a close".into(),
             other => format!("{other:?}").to_lowercase(),
         }
     }
@@ -118,6 +120,7 @@ impl Coverage {
             Event::RudiResponse => (19, 0),
             Event::Hostile(kind) => (20, kind as u32),
             Event::Rekey(change) => (21, change as u32),
+            Event::RequestClose => (22, 0),
         };
         kind << 8 | detail
     }

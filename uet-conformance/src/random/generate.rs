@@ -236,6 +236,7 @@ impl<S: Source> Draw<'_, S> {
             Step::Abort { .. } => self.coverage.count(Some(State::Open), Event::Abort),
             Step::Repeat { context, .. } => self.coverage.count(Some(state(*context)), Event::Repeat),
             Step::CloseByDevice { .. } => self.coverage.count(None, Event::CloseByDevice),
+            Step::RequestClose { .. } => self.coverage.count(None, Event::RequestClose),
             _ => u64::MAX / 2,
         }
     }
@@ -279,6 +280,11 @@ impl<S: Source> Draw<'_, S> {
                 Step::Repeat { context, back: self.source.below(6) as u8, retx: !self.source.one_in(3) }
             }
             49..52 => Step::Close { context, same: self.source.flip() },
+            52 if self.can.request_close => Step::RequestClose {
+                peer: self.source.below(self.peers.into()) as u8,
+                job: self.source.below(self.jobs.into()) as u8,
+                rod: self.source.flip(),
+            },
             52..54 if self.can.close => Step::CloseByDevice {
                 peer: self.source.below(self.peers.into()) as u8,
                 job: self.source.below(self.jobs.into()) as u8,
@@ -456,11 +462,14 @@ impl<S: Source> Draw<'_, S> {
     fn receive(&mut self) -> Step {
         let length =
             if self.source.one_in(3) { self.source.within(1..=199) as u32 } else { self.can.mtu * 3 };
+        let tag = self.source.flip().then(|| self.source.below(4) as u8);
+        let of_one = tag.is_some() && self.source.one_in(4);
         Step::Receive {
             job: self.source.below(self.jobs.into()) as u8,
             length,
-            tag: self.source.flip().then(|| self.source.below(4) as u8),
+            tag,
             ignore: self.source.one_in(4).into(),
+            initiator: of_one.then(|| self.source.one_in(4).into()),
         }
     }
 

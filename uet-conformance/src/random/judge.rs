@@ -187,7 +187,8 @@ impl Player<'_, '_> {
             (Some(sent), Some(wanted)) => (bits(sent) ^ bits(wanted)) & !u64::from(receive.ignore) == 0,
             _ => false,
         };
-        sending.is_send() && tags && number == Some(receive.job)
+        let wanted = receive.initiator.is_none_or(|it| it == 0);
+        sending.is_send() && tags && wanted && number == Some(receive.job)
     }
 
     /// Returns whether a receive may hold a send.

@@ -10,7 +10,8 @@ use crate::{Outcome, Region, RxPacket, Stop, Test, Wire};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use uet_control::{
-    AddPeer, ClosePdc, Completion, Configure, Fill, Hex64, Mode, Operated, Permission, PostReceive, Reset,
+    AddPeer, ClosePdc, Completion, Configure, Fill, Hex64, Mode, Operated, Permission, PostReceive,
+    RequestClose, Reset, SetIndices,
 };
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -22,12 +23,20 @@ pub(super) fn job(number: u8) -> u32 {
     101 + u32::from(number)
 }
 
+/// The initiator of the suite's messages of this job.
+pub(super) fn initiator(number: u8) -> u32 {
+    0x2000 + (u32::from(number) << 8)
+}
+
 /// The process of the device that owns regions and receives.
 pub(super) const PROCESS: u16 = 2;
 
 /// The index of sends, and that of the first region.
 pub(super) const SENDS: u16 = 10;
 pub(super) const REGIONS: u16 = 20;
+
+/// Indices that the process owns besides.
+pub(super) const OWNED: core::ops::Range<u16> = 0x2f8..0x300;
 
 /// Something to do at a time.
 #[derive(Debug)]
@@ -67,6 +76,7 @@ pub(super) struct Receiving {
     pub(super) job: u8,
     pub(super) tag: Option<u8>,
     pub(super) ignore: u8,
+    pub(super) initiator: Option<u8>,
     pub(super) ended: Option<Completion>,
 }
 
@@ -188,6 +198,23 @@ impl<'p, 'a> Player<'p, 'a> {
                 self.t.call(PostReceive { job: Some(job(number)), ..receive })?;
             }
         }
+        if self.t.claims("indices") {
+            for number in 0..super::step::JOBS {
+                let indices = SetIndices {
+                    job: Some(job(number)),
+                    process: PROCESS,
+                    index: OWNED.start,
+                    count: OWNED.len() as u16,
+                    generation: None,
+                    disabled: None,
+                    ordered: None,
+                };
+                // Without them, their neighbors belong to nobody either.
+                if let Err(Stop::Gone(why)) = self.t.call(indices) {
+                    return Err(Stop::Gone(why));
+                }
+            }
+        }
         for plan in &sequence.contexts {
             let own = self.new_own(*plan)?;
             self.own.push(own);
@@ -199,7 +226,7 @@ impl<'p, 'a> Player<'p, 'a> {
         match step {
             Step::Message(message) => self.send_message(message),
             Step::Post(posting) => self.post(posting),
-            Step::Receive { job: number, length, tag, ignore } => {
+            Step::Receive { job: number, length, tag, ignore, initiator } => {
                 self.coverage.operation(Event::Receive);
                 let received = self.t.call(PostReceive {
                     length: (*length).into(),
@@ -208,7 +235,7 @@ impl<'p, 'a> Player<'p, 'a> {
                     index: SENDS,
                     tag: tag.map(|tag| Hex64(bits(tag))),
                     ignore: Hex64((*ignore).into()),
-                    initiator: None,
+                    initiator: initiator.map(|it| self::initiator(*number) + u32::from(it)),
                 })?;
                 self.receives.push(Receiving {
                     operation: Operated { operation: received.operation },
@@ -217,6 +244,7 @@ impl<'p, 'a> Player<'p, 'a> {
                     job: *number,
                     tag: *tag,
                     ignore: *ignore,
+                    initiator: *initiator,
                     ended: None,
                 });
                 Ok(())
@@ -226,6 +254,7 @@ impl<'p, 'a> Player<'p, 'a> {
             Step::Repeat { context, back, retx } => self.repeat(*context, *back, *retx),
             Step::Close { context, same } => self.close(*context, *same),
             Step::CloseByDevice { peer, job, rod } => self.close_by_device(*peer, *job, *rod),
+            Step::RequestClose { peer, job, rod } => self.request_close(*peer, *job, *rod),
             Step::Abort { target, code } => self.abort(*target, *code),
             Step::Stranger { context, kind } => self.strange(*context, *kind),
             Step::Hostile { context, packet, edits } => self.hostile(*context, *packet, edits),
@@ -274,6 +303,20 @@ impl<'p, 'a> Player<'p, 'a> {
         let mode = if rod { Mode::Rod } else { Mode::Rud };
         // No open context, nothing to close.
         match self.t.call(ClosePdc { peer, mode, class: 0 }) {
+            Err(Stop::Gone(why)) => Err(Stop::Gone(why)),
+            _ => Ok(()),
+        }
+    }
+
+    fn request_close(&mut self, peer: u8, number: u8, rod: bool) -> Outcome {
+        if !self.t.claims("request_close") {
+            return Ok(());
+        }
+        self.coverage.operation(Event::RequestClose);
+        let peer = self.peer(peer, number)?;
+        let mode = if rod { Mode::Rod } else { Mode::Rud };
+        // No open context, nothing to ask for.
+        match self.t.call(RequestClose { peer, mode, class: 0 }) {
             Err(Stop::Gone(why)) => Err(Stop::Gone(why)),
             _ => Ok(()),
         }

@@ -144,6 +144,9 @@ pub enum Step {
         /// Match bits to ignore.
         #[serde(default, skip_serializing_if = "is_default")]
         ignore: u8,
+        /// The only initiator that it takes messages of: 0 for that of its job, others for nobody.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        initiator: Option<u8>,
     },
     /// The suite sends a control packet on a context that it opened.
     Control {
@@ -193,6 +196,18 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "is_default", deserialize_with = "job")]
         job: u8,
         /// True for its ROD context.
+        #[serde(default, skip_serializing_if = "is_default")]
+        rod: bool,
+    },
+    /// The device asks a peer to close the contexts that the peer opened.
+    RequestClose {
+        /// Number of the address of the suite.
+        #[serde(default, skip_serializing_if = "is_default", deserialize_with = "peer")]
+        peer: u8,
+        /// Number of the job.
+        #[serde(default, skip_serializing_if = "is_default", deserialize_with = "job")]
+        job: u8,
+        /// True for the ROD contexts.
         #[serde(default, skip_serializing_if = "is_default")]
         rod: bool,
     },

@@ -37,9 +37,11 @@ pub fn in_words(step: &Step) -> String {
         Step::Hostile { edits, .. } => format!("a packet that is not UET: {}", changes(edits)),
         Step::Recorded { bytes } => format!("a recorded packet of {} B", bytes.0.len()),
         Step::Pause { us } => format!("a pause of {us} µs"),
-        Step::Receive { .. } | Step::Ask { .. } | Step::Stranger { .. } => {
-            "nothing: the fuzzer does not play such steps".into()
-        }
+        Step::Receive { .. }
+        | Step::Ask { .. }
+        | Step::RequestClose { .. }
+        | Step::Rekey { .. }
+        | Step::Stranger { .. } => "nothing: the fuzzer does not play such steps".into(),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Expect, Sending, capability, operands};
 use crate::arithmetic;
 use crate::elements::kind;
-use crate::random::play::{PROCESS, Player, REGIONS, SENDS, job};
+use crate::random::play::{OWNED, PROCESS, Player, REGIONS, SENDS, initiator, job};
 use crate::random::shadow::{Cell, atomic};
 use crate::random::step::{self, By, Form, Wrong};
 use crate::random::step::{bits, opcode};
@@ -86,7 +86,7 @@ impl Player<'_, '_> {
         };
         plan.complete &= !self.t.refuses_dc();
         message.complete = plan.complete;
-        message.initiator = 0x2000 + u32::from(number);
+        message.initiator = initiator(number);
         if plan.form != Form::Std && (plan.length > mtu || plan.wrong == Wrong::GivenUp) {
             plan.form = Form::Std;
         }
@@ -94,7 +94,11 @@ impl Player<'_, '_> {
         match plan.wrong {
             Wrong::Job => message.job = 999,
             Wrong::Process => message.process = 0x7e,
-            Wrong::Index => message.index = 0x301,
+            // The neighbors of owned indices belong to nobody.
+            Wrong::Index => {
+                let strange = [OWNED.end + 1, OWNED.end, OWNED.start - 1];
+                message.index = strange[plan.seed as usize % strange.len()];
+            }
             Wrong::Generation if !on_region => message.generation = 7,
             Wrong::Opcode if plan.by == By::Context => {
                 let unknown = Opcode::unassigned(self.t.spec()).next();

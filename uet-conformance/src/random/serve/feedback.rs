@@ -64,8 +64,9 @@ impl Player<'_, '_> {
         let here = self.own.iter().any(|own| own.pdc.from == seen.wire.dst);
         match nack.nack_pkt_id() {
             Some(id) if here => {
-                let known = self.messages.iter().any(|it| it.has_lone(id)) || self.t.watch().ignores_packet(id);
-                if known { Ok(()) } else { self.needless(seen, PDS_UUD_001) }
+                let known = self.messages.iter().any(|it| it.has_lone(id));
+                let ignored = known || self.t.watch().ignores_packet(id);
+                if ignored { Ok(()) } else { self.needless(seen, PDS_UUD_001) }
             }
             None if here && !self.strangers.contains(&nack.dpdcid().0) => self.needless(seen, PDS_NACK_010),
             _ => Ok(()),
@@ -83,19 +84,25 @@ impl Player<'_, '_> {
         let kind = control.ctl_type();
         let to = control.dpdcid();
         if let Some(own) = to.and_then(|to| self.own_of(seen, to)) {
+            let it = &mut self.own[own];
+            // The suite has acknowledged it.
+            let n = Self::distance(control.psn(), it.pdc.start).filter(|_| kind.takes_psn());
+            if let Some(n) = n {
+                it.incoming.note_control(n);
+            }
             return self.own_control(own, kind);
         }
         let Some(served) = to.and_then(|to| self.served_of(seen, to)) else { return Ok(()) };
         let it = &mut self.served[served];
         let state = it.state;
         self.coverage.seen(state, Event::control(kind));
-        let (pdc, psn, sealing) = (it.pdc.clone(), control.psn(), self.sealing);
+        let (pdc, psn) = (it.pdc.clone(), control.psn());
         let n = Self::distance(psn, pdc.start);
         match kind {
             CtlType::NOOP | CtlType::NEGOTIATION => {
                 // It takes a PSN. The suite has acknowledged it.
                 if let Some(n) = n {
-                    it.incoming.note(n, seen.wire.bytes.len() + sealing);
+                    it.incoming.note_control(n);
                 }
                 Ok(())
             }
@@ -105,7 +112,7 @@ impl Player<'_, '_> {
                     let told = format!("CLOSE_COMMAND takes PSN {n}, {} have come", it.incoming.below);
                     return self.broken(PDS_CLOSE_001, "a close when every request is acknowledged", told);
                 }
-                it.incoming.note(n, seen.wire.bytes.len() + sealing);
+                it.incoming.note_control(n);
                 (it.state, it.closed_at) = (State::Closed, Some(n));
                 it.returned.values_mut().for_each(|it| it.done = true);
                 let ack = AckBuilder { response: None, retx: control.retx(), ..pdc.ack(psn) };

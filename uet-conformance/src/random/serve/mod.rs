@@ -37,10 +37,16 @@ pub(super) struct Incoming {
 impl Incoming {
     /// Notes a packet; returns whether it is new.
     pub(super) fn note(&mut self, n: u32, size: usize) -> bool {
-        let new = n >= self.below && self.got.insert(n);
+        let new = self.note_control(n);
         if new {
             self.bytes += crate::packets::nominal(size);
         }
+        new
+    }
+
+    /// Notes a control packet, whose bytes do not count; returns whether it is new.
+    pub(super) fn note_control(&mut self, n: u32) -> bool {
+        let new = n >= self.below && self.got.insert(n);
         while self.got.remove(&self.below) {
             self.below += 1;
         }
