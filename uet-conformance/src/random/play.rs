@@ -109,6 +109,8 @@ pub(super) struct Player<'p, 'a> {
     pub(super) aborts: Vec<(u8, bool, Duration)>,
     /// Answers that must come: to whom, for which PSN, and the code if it has to be a NACK.
     pub(super) wanted_answers: Vec<(core::net::IpAddr, u32, Option<NackCode>)>,
+    /// Probes that must be answered: the context and its life, and `pds.probe_opaque`.
+    pub(super) wanted_probes: Vec<(usize, u32, u16)>,
     /// How long the network delays a late packet.
     pub(super) gap: Duration,
     /// Bytes that the protection of a secure domain adds to each packet.
@@ -140,6 +142,7 @@ impl<'p, 'a> Player<'p, 'a> {
             second: None,
             aborts: Vec::new(),
             wanted_answers: Vec::new(),
+            wanted_probes: Vec::new(),
             gap,
             sealing: 0,
         };
@@ -469,12 +472,20 @@ impl<'p, 'a> Player<'p, 'a> {
                 Some(NackCode::INV_DPDCID) => (PDS_OPEN_002, "NACK INV_DPDCID".to_owned()),
                 Some(NackCode::PDC_MODE_MISMATCH) => (PDS_OPEN_008, "NACK PDC_MODE_MISMATCH".to_owned()),
                 Some(NackCode::PSN_OOR_WINDOW) => (PDS_OPEN_006, "NACK PSN_OOR_WINDOW".to_owned()),
+                Some(NackCode::ROD_OOO) => (PDS_ROD_002, "NACK ROD_OOO, once per gap".to_owned()),
                 Some(code @ (NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP)) => {
                     (PDS_TRIM_001, format!("NACK {code}"))
                 }
                 Some(code) => (PDS_OPEN_003, format!("NACK {code}")),
             };
             return self.broken(requirement, &expected, format!("none to {to} for PSN {psn}"));
+        }
+        let open = |(context, life, _): &&(usize, u32, u16)| {
+            self.own[*context].life == *life && self.own[*context].state == State::Open
+        };
+        if let Some((_, _, opaque)) = self.wanted_probes.iter().find(open).copied() {
+            let told = format!("none with probe_opaque {opaque:#06x}");
+            return self.broken(PDS_PRB_001, "an answer to PROBE", told);
         }
         if self.clear_rest()? {
             let until = self.t.now() + rto;

@@ -47,7 +47,8 @@ impl Player<'_, '_> {
             own.state = State::Open;
         }
         own.pdc.remote.get_or_insert(ack.spdcid());
-        if ack.p() {
+        if let Some(opaque) = ack.probe_opaque() {
+            self.wanted_probes.retain(|(of, _, wanted)| (*of, *wanted) != (context, opaque));
             return Ok(());
         }
         let Some(covered) = of_start else {
@@ -205,8 +206,20 @@ impl Player<'_, '_> {
         if code == NackCode::INVALID_SYN && own.renumbered {
             return Ok(());
         }
+        // A device may not support PROBE.
+        if code == NackCode::UNEXP_EVENT {
+            self.wanted_probes.clear();
+        }
         let n = nack.nack_psn().and_then(|psn| Self::distance(psn, own.pdc.start));
         let Some(n) = n.filter(|n| own.sent.get(n).is_some_and(|packet| !packet.done)) else { return Ok(()) };
+        if let Some(packet) = own.sent.get(&n).filter(|packet| !packet.asked && packet.entropies.len() == 1) {
+            let facts = self.t.facts();
+            let judged = self.t.claims("entropy") && facts.see_entropy && facts.set_entropy;
+            if judged && !packet.entropies.contains(&seen.wire.entropy) {
+                let told = format!("{:#06x} in NACK {code} of {:x?}", seen.wire.entropy, packet.entropies);
+                return self.broken(CC_PATH_001, "the entropy value of the packet that a NACK answers", told);
+            }
+        }
         // A lost packet has no flags.
         let trimmed =
             matches!(code, NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP | NackCode::RCVR_INFER_LOSS);

@@ -31,6 +31,7 @@ impl Player<'_, '_> {
             wants_close: false,
             same: false,
             starved: 0,
+            ordered: Ordered::default(),
             renumbered: false,
         })
     }
@@ -70,7 +71,7 @@ impl Player<'_, '_> {
         if own.state != State::Opening || own.pdc.remote.is_some() || own.pdc.start == start {
             return Ok(());
         }
-        (own.pdc.start, own.renumbered) = (start, true);
+        (own.pdc.start, own.renumbered, own.ordered) = (start, true, Ordered::default());
         for packet in own.sent.values_mut() {
             (packet.tries, packet.due, packet.with) = (0, due, [0; 4]);
         }
@@ -136,6 +137,7 @@ impl Player<'_, '_> {
                 undisturbed: None,
                 due,
                 with: [0; 4],
+                entropies: BTreeSet::new(),
             },
         );
         let event = match what {

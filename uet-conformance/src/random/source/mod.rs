@@ -3,6 +3,7 @@
 mod answer;
 mod clear;
 mod context;
+mod ordered;
 mod packet;
 mod timer;
 
@@ -16,6 +17,7 @@ use uet_wire::registry::CtlType;
 use uet_wire::{PdcId, Psn};
 
 pub(super) use super::message::Sending;
+use ordered::Ordered;
 
 /// Maximum number of retransmissions of a packet of the suite.
 const TRIES: u32 = 9;
@@ -45,6 +47,8 @@ pub(super) struct Own {
     same: bool,
     /// The device has had no room for it.
     pub(super) starved: u32,
+    /// The packets that an ordered target accepts.
+    ordered: Ordered,
     /// A target in a secure domain has demanded another Start_PSN.
     renumbered: bool,
 }
@@ -64,6 +68,8 @@ pub(super) struct OwnPacket {
     undisturbed: Option<Duration>,
     /// Numbers of transmissions that reach the device: with `retx`, without, marked, not marked.
     with: [u32; 4],
+    /// Entropy values of its transmissions.
+    entropies: BTreeSet<u16>,
 }
 
 /// Content of a packet that the suite has sent.

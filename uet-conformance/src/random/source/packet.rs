@@ -5,6 +5,7 @@ use crate::random::coverage::{Event, State};
 use crate::random::play::{Due, Player};
 use crate::random::step::{ControlKind, Fate};
 use crate::{Outcome, Part, Pdc, Request, Stop, Trimmed};
+use uet_wire::pds::PdsBuf;
 use uet_wire::registry::{CtlType, NackCode};
 use uet_wire::{Psn, UetBuf};
 
@@ -32,9 +33,15 @@ impl Player<'_, '_> {
     pub(super) fn transmit(&mut self, context: usize, n: u32, fate: Fate, retx: bool) -> Outcome {
         let Some(packet) = self.packet(context, n, retx)? else { return Ok(()) };
         let now = self.t.now();
-        let pdc = self.own[context].pdc.clone();
+        let mut pdc = self.own[context].pdc.clone();
         let fate = self.possible(fate);
+        if self.t.facts().set_entropy && !pdc.rod {
+            // Each packet takes a path of its own.
+            pdc.entropy = 0xc000 | (n.wrapping_mul(0x235) & 0x1fff) as u16;
+        }
+        self.note_arrival(context, n, fate);
         if let Some(packet_of) = self.own[context].sent.get_mut(&n) {
+            packet_of.entropies.insert(pdc.entropy);
             packet_of.size = packet.to_bytes().len();
             let plain = !retx && matches!(fate, Fate::Arrives | Fate::Marked | Fate::Twice);
             packet_of.undisturbed = plain.then_some(now);
@@ -67,6 +74,35 @@ impl Player<'_, '_> {
             }
         }
         self.carry(&pdc, &packet, fate, place)
+    }
+
+    /// Notes what the network does to a packet of an ordered context. Above a gap, the device reports the
+    /// first one that arrives.
+    fn note_arrival(&mut self, context: usize, n: u32, fate: Fate) {
+        let is_part = matches!(self.what(context, n), Some(What::Part(..)));
+        // On a real network, the order may be another one.
+        let in_order = self.t.facts().virtual_time;
+        let own = &mut self.own[context];
+        if !own.pdc.rod || !in_order {
+            return;
+        }
+        let first = match fate {
+            Fate::Lost | Fate::Trimmed => false,
+            Fate::Late => {
+                own.ordered.arrives_late(n);
+                false
+            }
+            Fate::Arrives | Fate::Marked => own.ordered.arrives(n),
+            Fate::Twice => {
+                let first = own.ordered.arrives(n);
+                own.ordered.arrives_late(n);
+                first
+            }
+        };
+        if first && is_part && own.pdc.remote.is_some() {
+            let wanted = (own.pdc.from, own.pdc.psn(n).0, Some(NackCode::ROD_OOO));
+            self.wanted_answers.push(wanted);
+        }
     }
 
     /// Sends a packet as the network treats it. A switch trims it at this place.
@@ -132,6 +168,7 @@ impl Player<'_, '_> {
     ) -> Outcome {
         let Some(own) = self.own.get(context) else { return Ok(()) };
         let (pdc, state, next, clear) = (own.pdc.clone(), own.state, own.next, own.clear());
+        let own_life = own.life;
         let takes = match kind {
             ControlKind::Noop => Some(CtlType::NOOP),
             ControlKind::Negotiation if self.t.claims("negotiation") => Some(CtlType::NEGOTIATION),
@@ -158,7 +195,17 @@ impl Player<'_, '_> {
             ControlKind::ClearCommand => pdc.control(CtlType::CLEAR_COMMAND, Psn(0), clear.0)?,
             ControlKind::Probe => {
                 let opaque = self.next_id as u16 | 0x8000;
-                pdc.probe(opaque, psn)?
+                self.next_id += 1;
+                if !matches!(self.possible(fate), Fate::Lost) {
+                    self.wanted_probes.push((context, own_life, opaque));
+                }
+                // Nobody reads the PSN of a PROBE.
+                match pdc.probe(opaque, psn)?.pds {
+                    Some(PdsBuf::Control(probe)) if back % 2 == 1 => {
+                        UetBuf::new(probe.edit().psn(pdc.psn(next)).done()?)
+                    }
+                    _ => pdc.probe(opaque, psn)?,
+                }
             }
             _ => return Ok(()),
         };
@@ -182,7 +229,7 @@ impl Player<'_, '_> {
 /// A control packet with this `retx`.
 fn flagged(packet: UetBuf, retx: bool) -> Result<UetBuf, Stop> {
     match packet.pds {
-        Some(uet_wire::pds::PdsBuf::Control(control)) if retx => {
+        Some(PdsBuf::Control(control)) if retx => {
             Ok(UetBuf { pds: Some(control.edit().retx(true).done()?.into()), ..packet })
         }
         _ => Ok(packet),
