@@ -41,6 +41,7 @@ pub mod random;
 pub mod receives;
 mod region;
 mod request_session;
+mod reserved;
 mod result;
 mod rule;
 #[cfg(not(test))]

@@ -447,6 +447,7 @@ impl<S: Source> Draw<'_, S> {
             header_data,
             complete,
             quiet: self.source.one_in(4),
+            reserved: self.source.one_in(12),
             wrong,
             fates: self.fates(2 * packets),
             answers: match self.source.one_in(3) {
@@ -488,6 +489,10 @@ impl<S: Source> Draw<'_, S> {
         } else {
             (0..packets.min(12)).map(|_| self.reply(kind)).collect()
         };
+        // A medium header has room for header data or an offset, and none for extensions.
+        let plain = matches!(kind, PostKind::Write | PostKind::Read | PostKind::Send | PostKind::Tsend);
+        let fits = plain && matches!(mode, Mode::Rud | Mode::Rod) && length <= can.mtu && !header_data;
+        let medium = fits && self.source.one_in(4);
         Posting {
             peer: self.source.below(self.peers.into()) as u8,
             job: self.source.below(self.jobs.into()) as u8,
@@ -496,7 +501,7 @@ impl<S: Source> Draw<'_, S> {
             length,
             offset: if self.source.flip() { self.source.below(1 << 40) & !15 } else { 0 },
             seed: self.seed * 6007 + 3,
-            form: None,
+            form: medium.then_some(uet_control::Form::Medium),
             atomic,
             tag: self.source.below(4) as u8,
             eager: eager.min(can.mtu),
@@ -513,7 +518,7 @@ impl<S: Source> Draw<'_, S> {
         if deferrable && self.source.flip() {
             return Reply::PutOff;
         }
-        match self.source.below(28) {
+        match self.source.below(32) {
             10 | 11 => Reply::Lost,
             12 | 13 => Reply::AckLost,
             14 | 15 => Reply::Late,
@@ -526,6 +531,9 @@ impl<S: Source> Draw<'_, S> {
             24 => Reply::Refused,
             25 => Reply::Short,
             26 | 27 => Reply::Null,
+            28 | 29 => Reply::Stale,
+            30 => Reply::Slowed,
+            31 => Reply::Restored,
             _ => Reply::Ack,
         }
     }

@@ -119,6 +119,7 @@ const SIMPLER: &[fn(&mut Step)] = &[
     |step| {
         if let Step::Message(message) = step {
             (message.quiet, message.complete, message.header_data) = (false, false, false);
+            message.reserved = false;
         }
     },
     |step| {

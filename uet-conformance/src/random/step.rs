@@ -351,6 +351,9 @@ pub struct MessagePlan {
     /// True if its packets do not ask for an ACK.
     #[serde(default, skip_serializing_if = "is_default")]
     pub quiet: bool,
+    /// True if its packets have reserved bits set.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub reserved: bool,
     /// Its mistake.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wrong: Wrong,
@@ -556,6 +559,12 @@ pub enum Reply {
     Refused,
     /// Accepts half of its bytes.
     Short,
+    /// Acknowledges it, and the network delivers the ACK after later ones.
+    Stale,
+    /// Acknowledges it, and says that the receiver cannot keep up.
+    Slowed,
+    /// Acknowledges it, and says that the receiver can keep up again.
+    Restored,
     /// Puts a deferrable send off.
     PutOff,
     /// Tells that it has arrived, and the response later: an error for some operations.

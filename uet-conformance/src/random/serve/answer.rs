@@ -6,9 +6,11 @@ use crate::random::data::piece;
 use crate::random::play::{Due, Player};
 use crate::random::step::Reply;
 use crate::serve::{SesFields, data_header};
-use crate::{AckBuilder, Outcome, RxPacket, Stop};
+use crate::{AckBuilder, Outcome, Pdc, RxPacket, Stop};
 use uet_control::PostKind;
+use uet_wire::UetBuf;
 use uet_wire::catalogue::*;
+use uet_wire::pds::PdsBuf;
 use uet_wire::registry::{AckRequest, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, SesBuf};
 
@@ -21,9 +23,26 @@ impl Player<'_, '_> {
 
     /// Acknowledges a packet with its answer.
     pub(in crate::random) fn answer(&mut self, served: usize, n: u32, retx: bool) -> Outcome {
+        match self.answering(served, n, retx)? {
+            Some((pdc, packet)) => self.t.send(&pdc, &packet),
+            None => Ok(()),
+        }
+    }
+
+    /// Acknowledges a packet, and the network delivers the ACK after later ones.
+    pub(super) fn answer_late(&mut self, served: usize, n: u32, retx: bool) -> Outcome {
+        if let Some((pdc, packet)) = self.answering(served, n, retx)? {
+            let at = self.t.now() + self.gap * 3;
+            self.later(at, Due::Deliver(pdc.wire(&packet)));
+        }
+        Ok(())
+    }
+
+    /// Returns the ACK of a packet with its answer.
+    fn answering(&mut self, served: usize, n: u32, retx: bool) -> Result<Option<(Pdc, UetBuf)>, Stop> {
         let it = &mut self.served[served];
         if matches!(it.state, State::Dead) || !it.incoming.has(n) {
-            return Ok(());
+            return Ok(None);
         }
         let stored = it.stored.get_mut(&n).map(|stored| {
             stored.ready = true;
@@ -38,11 +57,15 @@ impl Player<'_, '_> {
             }
             None => ack.build()?,
         };
+        if let Some(PdsBuf::AckCc(header)) = packet.pds {
+            let (penalty, restore) = stored.as_ref().map_or((0, false), |stored| stored.pressure);
+            packet.pds = Some(header.edit().rcv_cwnd_pend(penalty).rc(restore).done()?.into());
+        }
         if let Some(stored) = stored.filter(|stored| stored.ses.is_some()) {
             (packet.ses, packet.payload) = (stored.ses, stored.payload);
             packet = packet.consistent();
         }
-        self.t.send(&pdc, &packet)
+        Ok(Some((pdc, packet)))
     }
 
     /// Tells that a packet has arrived, and nothing of its response.
@@ -69,6 +92,11 @@ impl Player<'_, '_> {
             guaranteed: false,
             ready: !matches!(reply, Reply::NotReady | Reply::Null),
             marked: reply == Reply::Marked || seen.wire.marked,
+            pressure: match reply {
+                Reply::Slowed => (if n % 2 == 0 { 64 } else { 127 }, false),
+                Reply::Restored => (0, true),
+                _ => (0, false),
+            },
             post,
         };
         let Some(post) = post else {
@@ -120,7 +148,7 @@ impl Player<'_, '_> {
                 if small {
                     return Ok(Stored { ses: Some(ses), payload: data, guaranteed: true, ..plain });
                 }
-                self.give(served, ses, data)?;
+                self.give(served, ses, data, reply == Reply::Late)?;
                 Ok(plain)
             }
             PostKind::RendezvousSend | PostKind::RendezvousTsend => {
@@ -159,7 +187,7 @@ impl Player<'_, '_> {
                 };
                 let psn = self.served[served].pdc.psn(n);
                 let ses = data_header(fields, psn, length, whole, start)?;
-                self.give(served, ses, data)?;
+                self.give(served, ses, data, false)?;
                 Ok(None)
             }
             opcode => {
@@ -170,14 +198,19 @@ impl Player<'_, '_> {
         }
     }
 
-    /// Sends a packet on the return direction.
-    fn give(&mut self, served: usize, ses: SesBuf, payload: Vec<u8>) -> Outcome {
-        let due = self.t.now() + self.t.rto() * 2 + self.t.soon() / 16;
+    /// Sends a packet on the return direction. A late one arrives as a retransmission, after others.
+    fn give(&mut self, served: usize, ses: SesBuf, payload: Vec<u8>, late: bool) -> Outcome {
+        let wait = if late { self.gap * 3 } else { self.t.rto() * 2 + self.t.soon() / 16 };
+        let due = self.t.now() + wait;
         let it = &mut self.served[served];
         let n = it.sent;
         it.sent += 1;
         it.returned.insert(n, Returned { ses, payload, tries: 0, due, done: false });
-        self.give_packet(served, n)?;
+        if !late {
+            self.give_packet(served, n)?;
+        }
+        // The timer may wait for a later packet.
+        self.served[served].timer &= !late;
         self.arm_served(served);
         Ok(())
     }

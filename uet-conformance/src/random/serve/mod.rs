@@ -92,6 +92,8 @@ struct Stored {
     /// The response has been told.
     ready: bool,
     marked: bool,
+    /// `pds.rcv_cwnd_pend` and `pds.rc`.
+    pressure: (u8, bool),
     post: Option<usize>,
 }
 

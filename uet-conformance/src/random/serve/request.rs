@@ -317,6 +317,7 @@ impl Player<'_, '_> {
                 self.later(at, Due::Answer(served, n));
                 Ok(())
             }
+            Reply::Stale => self.answer_late(served, n, request.retx()),
             Reply::NotReady => self.t.send(&pdc, &nack(NackCode::RCVD_SES_PROCG)?),
             Reply::Null => {
                 let at = self.t.now() + self.gap * 3;

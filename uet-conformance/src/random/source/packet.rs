@@ -4,6 +4,7 @@ use super::*;
 use crate::random::coverage::{Event, State};
 use crate::random::play::{Due, Player};
 use crate::random::step::{ControlKind, Fate};
+use crate::reserved::with_reserved_bits;
 use crate::{Outcome, Part, Pdc, Request, Stop, Trimmed};
 use uet_wire::pds::PdsBuf;
 use uet_wire::registry::{CtlType, NackCode};
@@ -40,6 +41,12 @@ impl Player<'_, '_> {
             pdc.entropy = 0xc000 | (n.wrapping_mul(0x235) & 0x1fff) as u16;
         }
         self.note_arrival(context, n, fate);
+        let reserved = match self.what(context, n) {
+            Some(What::Part(message, _)) if fate == Fate::Arrives => {
+                Some(&self.messages[message].plan).filter(|plan| plan.reserved).map(|plan| plan.seed)
+            }
+            _ => None,
+        };
         if let Some(packet_of) = self.own[context].sent.get_mut(&n) {
             packet_of.entropies.insert(pdc.entropy);
             packet_of.size = packet.to_bytes().len();
@@ -52,6 +59,12 @@ impl Player<'_, '_> {
                 packet.with[2 + usize::from(!marked)] += times;
             }
         };
+        if let Some(seed) = reserved {
+            let mut forms = with_reserved_bits(&packet);
+            let bytes = forms.swap_remove(seed as usize % forms.len());
+            count(false, 1);
+            return self.t.send_wire(&pdc.raw(&bytes));
+        }
         let (place, code) = match n % 2 {
             0 => (Trimmed::Fabric, NackCode::TRIMMED),
             _ => (Trimmed::LastHop, NackCode::TRIMMED_LASTHOP),

@@ -1,14 +1,13 @@
 //! Reserved bits: the device ignores them in received packets (sections 3.5.10, 3.4.2).
 
-use super::steps::pds_length;
 use crate::prelude::*;
 use crate::receives::PostedReceive;
+use crate::reserved::with_reserved_bits;
 use crate::rules::steps::{
     build_rudi_response, datagram_of, expect_rudi_response, idempotent_region, message_in_flight,
     post_idempotent, reverse_path, rudi_request,
 };
 use crate::{Part, RequestSession, rudi};
-use uet_wire::layout::Kind;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 
 /// A request to the device.
@@ -242,30 +241,6 @@ pub(super) const RULES: &[Rule] = &[
             t.ends(ROB_RSVD_001, written, Status::Ok)
         }),
 ];
-
-/// Returns the packet with reserved bits set: those of each place in turn, and then all of them.
-fn with_reserved_bits(packet: &UetBuf) -> Vec<Vec<u8>> {
-    let clean = packet.to_bytes();
-    let mut all = clean.clone();
-    let mut packets = Vec::new();
-    let view = packet.view();
-    let pds = view.pds.map(|pds| (0, pds.layout(), pds.bytes().len()));
-    let ses = view.ses.map(|ses| (pds_length(packet), ses.layout(), ses.bytes().len()));
-    let before = pds_length(packet) + view.ses.map_or(0, |ses| ses.bytes().len());
-    let ext = view.ext.map(|ext| (before, ext.layout(), ext.bytes().len()));
-    for (start, layout, length) in [pds, ses, ext].into_iter().flatten() {
-        let places = layout.present(&clean[start..start + length]);
-        for (place, _) in places.filter(|(place, _)| matches!(place.row.kind, Kind::Reserved)) {
-            let ones = u128::MAX >> (128 - place.row.width());
-            let mut one = clean.clone();
-            place.write(&mut one[start..start + length], ones);
-            place.write(&mut all[start..start + length], ones);
-            packets.push(one);
-        }
-    }
-    packets.push(all);
-    packets
-}
 
 /// Memory that requests of every form can access.
 struct Memory {
