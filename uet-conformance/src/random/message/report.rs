@@ -166,6 +166,13 @@ impl Player<'_, '_> {
         if is_well(code) && !sending.has_data() {
             return Ok(());
         }
+        let strange = sending.answered.iter().flatten().copied().find(|it| !is_well(*it) && *it != code);
+        // The end of a message that is given up may have a code of its own.
+        let whole = sending.plan.by == By::Context && sending.plan.wrong != Wrong::GivenUp;
+        if let Some(other) = strange.filter(|_| whole) {
+            let told = format!("{code} and {other} for {}", shown(&sending.plan));
+            return self.broken(SES_ERR_004, "one code for all of a message after its error", told);
+        }
         (sending.over, sending.code) = (true, code);
         let (region, number) = (sending.plan.region, message);
         let again = sending.plan.by == By::Rudi

@@ -112,6 +112,12 @@ impl Player<'_, '_> {
                     let told = format!("CLOSE_COMMAND takes PSN {n}, {} have come", it.incoming.below);
                     return self.broken(PDS_CLOSE_001, "a close when every request is acknowledged", told);
                 }
+                let reads = it.returned.values().any(|it| !it.done) && self.t.facts().virtual_time;
+                // An operation that fails may leave data to nobody.
+                if reads && state == State::Open && self.posts.iter().all(|it| !it.refused && !it.aborted) {
+                    let told = format!("CLOSE_COMMAND with PSN {psn}, and read data is not acknowledged");
+                    return self.broken(PDS_CLOSE_001, "a close when no read data is outstanding", told);
+                }
                 it.incoming.note_control(n);
                 (it.state, it.closed_at) = (State::Closed, Some(n));
                 it.returned.values_mut().for_each(|it| it.done = true);

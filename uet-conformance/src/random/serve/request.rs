@@ -185,6 +185,14 @@ impl Player<'_, '_> {
         self.t.claims("nscc") && !matches!(self.t.parameter_word("congestion"), Some("none" | "rccc"))
     }
 
+    /// Returns whether even the largest window is so small that each packet asks for an ACK.
+    fn asks_always(&self) -> bool {
+        let (rate, rtt) = (self.t.reported("sender_rate"), self.t.reported("base_rtt"));
+        let (Some(rate), Some(rtt), true) = (rate, rtt, self.states()) else { return false };
+        let most = u128::from(rate) * u128::from(rtt) * 3 / (2 * 8 * 1_000_000_000);
+        most < u128::from(self.t.parameter("ack_gen_trigger"))
+    }
+
     /// `rcvd_bytes` for these bytes.
     pub(super) fn counted(&self, bytes: u64) -> Units24 {
         Units24::from_bytes(self.t.start_of_count() + bytes)
@@ -257,6 +265,10 @@ impl Player<'_, '_> {
         let post = self.post_of(&fields);
         if times == 1 {
             self.judge_order(served, n, post, &fields)?;
+            if !request.ar() && self.asks_always() {
+                let told = seen.uet().to_string();
+                return self.broken(CC_ACKREQ_002, "ar in each packet with a window this small", told);
+            }
         }
         let reply = match post {
             Some(post) if times == 1 && !self.settling => {
