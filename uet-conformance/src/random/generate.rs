@@ -295,7 +295,8 @@ impl<S: Source> Draw<'_, S> {
                 code: self.source.pick(&[0x10, 0x15, 0x0e, 0x0f]),
             },
             56..59 if self.sequence.secured.is_some() => {
-                Step::Stranger { context, kind: StrangerKind::Plain }
+                let kind = if self.source.flip() { StrangerKind::Plain } else { StrangerKind::Copy };
+                Step::Stranger { context, kind }
             }
             59..62 if self.sequence.secured.is_some() => Step::Rekey {
                 change: self.source.pick(&[Rekey::Switch, Rekey::Switch, Rekey::Replace, Rekey::Epoch]),
@@ -317,6 +318,7 @@ impl<S: Source> Draw<'_, S> {
                     StrangerKind::Future,
                     StrangerKind::Next,
                     StrangerKind::Late,
+                    StrangerKind::Copy,
                 ]),
             },
             60..62 => {
@@ -518,7 +520,7 @@ impl<S: Source> Draw<'_, S> {
         if deferrable && self.source.flip() {
             return Reply::PutOff;
         }
-        match self.source.below(32) {
+        match self.source.below(33) {
             10 | 11 => Reply::Lost,
             12 | 13 => Reply::AckLost,
             14 | 15 => Reply::Late,
@@ -534,6 +536,7 @@ impl<S: Source> Draw<'_, S> {
             28 | 29 => Reply::Stale,
             30 => Reply::Slowed,
             31 => Reply::Restored,
+            32 => Reply::Extended,
             _ => Reply::Ack,
         }
     }

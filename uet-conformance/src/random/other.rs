@@ -7,6 +7,7 @@ use super::shadow::Cell;
 use super::step::{self, StrangerKind};
 use crate::serve::SesFields;
 use crate::{Message, Outcome, Pdc, Stop, Wire};
+use core::time::Duration;
 use uet_control::PostKind;
 use uet_wire::pds::Rudi;
 use uet_wire::registry::{CtlType, NackCode, NextHdr, Opcode, ResponseOpcode, ReturnCode};
@@ -84,6 +85,9 @@ impl Player<'_, '_> {
 
     /// Sends what somebody sends who has no part in the conversation. It must change nothing.
     pub(super) fn strange(&mut self, context: usize, kind: StrangerKind) -> Outcome {
+        if kind == StrangerKind::Copy {
+            return self.copy_opening();
+        }
         if kind == StrangerKind::Plain || self.t.is_secure() {
             let is_plain = kind == StrangerKind::Plain && self.t.is_secure();
             return if is_plain { self.plain(context) } else { Ok(()) };
@@ -156,6 +160,18 @@ impl Player<'_, '_> {
         }
         // For an observer, a malformed packet is no packet of the suite.
         self.t.send_wire(&wire)
+    }
+
+    /// Sends the packet that opened a context again, now that it is closed. Nothing may come of it.
+    fn copy_opening(&mut self) -> Outcome {
+        let Some((wire, closed)) = self.openings.last().cloned() else { return Ok(()) };
+        // Later, a target without security may have forgotten the context.
+        let safe = Duration::from_nanos(self.t.parameter("syn_retx_safety_time")) / 2;
+        if !self.t.is_secure() && self.t.now() > closed + safe {
+            return Ok(());
+        }
+        self.coverage.seen(State::Closed, Event::Stranger(StrangerKind::Copy));
+        self.t.send_unobserved(&wire)
     }
 
     /// Answers the RUDI requests of the device that wait, from another address than they went to.

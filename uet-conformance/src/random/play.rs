@@ -111,6 +111,8 @@ pub(super) struct Player<'p, 'a> {
     pub(super) wanted_answers: Vec<(core::net::IpAddr, u32, Option<NackCode>)>,
     /// Probes that must be answered: the context and its life, and `pds.probe_opaque`.
     pub(super) wanted_probes: Vec<(usize, u32, u16)>,
+    /// Packets that opened contexts of the suite, and when these were closed.
+    pub(super) openings: Vec<(Wire, Duration)>,
     /// How long the network delays a late packet.
     pub(super) gap: Duration,
     /// Bytes that the protection of a secure domain adds to each packet.
@@ -143,6 +145,7 @@ impl<'p, 'a> Player<'p, 'a> {
             aborts: Vec::new(),
             wanted_answers: Vec::new(),
             wanted_probes: Vec::new(),
+            openings: Vec::new(),
             gap,
             sealing: 0,
         };

@@ -565,6 +565,8 @@ pub enum Reply {
     Slowed,
     /// Acknowledges it, and says that the receiver can keep up again.
     Restored,
+    /// Acknowledges it by an ACK_CCX.
+    Extended,
     /// Puts a deferrable send off.
     PutOff,
     /// Tells that it has arrived, and the response later: an error for some operations.
@@ -642,6 +644,8 @@ pub enum StrangerKind {
     Next,
     /// An ACK or a NACK for a context that the device has closed, from the peer itself.
     Late,
+    /// The packet that opened a context which is closed, once more.
+    Copy,
     /// Packets with the numbers of secured contexts in the clear.
     Plain,
 }

@@ -32,6 +32,13 @@ impl Player<'_, '_> {
             self.broken(SES_GTD_001, "an error that is told until it is cleared", seen)?;
             return Ok(true);
         }
+        let most = self.t.parameter("max_ack_data_size");
+        let sending = &self.messages[message];
+        let by_ack = sending.plan.by == By::Context && told.data.is_some();
+        if by_ack && sending.plan.kind == PostKind::Read && u64::from(sending.plan.length) > most {
+            let told = format!("data of {} in an ACK, which holds up to {most} bytes", shown(&sending.plan));
+            return self.broken(SES_READ_004, "all data of a read on one way", told).map(|()| true);
+        }
         if let Some((code, bytes)) = told.data.as_ref().filter(|(code, _)| is_well(*code)) {
             debug_assert!(is_well(*code));
             let offset = part * self.t.mtu();

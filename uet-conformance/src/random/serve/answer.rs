@@ -10,8 +10,8 @@ use crate::{AckBuilder, Outcome, Pdc, RxPacket, Stop};
 use uet_control::PostKind;
 use uet_wire::UetBuf;
 use uet_wire::catalogue::*;
-use uet_wire::pds::PdsBuf;
-use uet_wire::registry::{AckRequest, Opcode, ResponseOpcode, ReturnCode};
+use uet_wire::pds::{AckCcx, PdsBuf};
+use uet_wire::registry::{AckRequest, CcxType, Opcode, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, SesBuf};
 
 impl Player<'_, '_> {
@@ -57,6 +57,10 @@ impl Player<'_, '_> {
             }
             None => ack.build()?,
         };
+        // Without a count of bytes, a window would stay full.
+        if stored.as_ref().is_some_and(|stored| stored.extended) && !self.states() {
+            packet = extended(packet)?;
+        }
         if let Some(PdsBuf::AckCc(header)) = packet.pds {
             let (penalty, restore) = stored.as_ref().map_or((0, false), |stored| stored.pressure);
             packet.pds = Some(header.edit().rcv_cwnd_pend(penalty).rc(restore).done()?.into());
@@ -97,6 +101,7 @@ impl Player<'_, '_> {
                 Reply::Restored => (0, true),
                 _ => (0, false),
             },
+            extended: reply == Reply::Extended,
             post,
         };
         let Some(post) = post else {
@@ -261,4 +266,14 @@ impl Player<'_, '_> {
         self.arm_served(served);
         Ok(())
     }
+}
+
+/// Returns an ACK as an ACK_CCX, with a state that only its vendor reads.
+fn extended(packet: UetBuf) -> Result<UetBuf, Stop> {
+    let Some(plain) = packet.view().pds.and_then(|pds| pds.ack()) else { return Ok(packet) };
+    let ack =
+        AckCcx::build().ack(|a| a.copy_from(&plain).prologue(|prologue| prologue.kind(PdsType::ACK_CCX)));
+    let ack = ack.ccx_type(CcxType::new(14).unwrap_or_default()).ack_ccx_state(u128::MAX);
+    let ack = ack.sack(|sack| sack.mpr(8).sack_psn_offset(1)).done()?;
+    Ok(UetBuf { pds: Some(ack.into()), ..packet })
 }

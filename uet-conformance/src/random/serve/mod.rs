@@ -94,6 +94,8 @@ struct Stored {
     marked: bool,
     /// `pds.rcv_cwnd_pend` and `pds.rc`.
     pressure: (u8, bool),
+    /// Its ACK is an ACK_CCX.
+    extended: bool,
     post: Option<usize>,
 }
 
@@ -127,8 +129,8 @@ pub(super) struct Served {
     /// The suite has sent a request or a control packet on it, which a NACK can answer.
     spoke: bool,
     pub(super) closed_at: Option<u32>,
-    /// The Start_PSN that the suite has refused, in a secure domain.
-    refused_start: Option<Psn>,
+    /// The Start_PSNs that the suite has refused, in a secure domain.
+    refused_starts: Vec<Psn>,
     /// The next packet of a message that has begun, its message_id, and its operation.
     unfinished: Option<(u32, u16, Option<usize>)>,
 }
@@ -141,7 +143,7 @@ impl Served {
 
     /// Returns whether the suite has demanded another Start_PSN, and no packet with it has been accepted.
     pub(super) fn is_pending(&self) -> bool {
-        self.refused_start.is_some() && self.is_fresh()
+        !self.refused_starts.is_empty() && self.is_fresh()
     }
 
     /// The number of the first packet above all that have come.

@@ -10,7 +10,7 @@ use crate::{AckBuilder, Outcome, RxPacket, Show, Wire};
 use std::collections::BTreeMap;
 use uet_control::PostKind;
 use uet_wire::catalogue::*;
-use uet_wire::pds::{Nack, Request, Rudi};
+use uet_wire::pds::{Nack, NackCcx, Request, Rudi};
 use uet_wire::registry::{NackCode, NextHdr, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, ResponseData, Ses};
 use uet_wire::{PdcId, Psn, UetBuf, Units24};
@@ -53,11 +53,11 @@ impl Player<'_, '_> {
         let same = |it: &&Served| {
             it.pdc.from == seen.wire.dst
                 && it.pdc.remote == Some(request.spdcid())
-                && (it.pdc.start == start || it.refused_start == Some(start))
+                && (it.pdc.start == start || it.refused_starts.contains(&start))
         };
         if let Some(served) = self.served.iter().rposition(|it| same(&it)) {
             let it = &self.served[served];
-            return match it.refused_start == Some(start) {
+            return match it.refused_starts.contains(&start) {
                 true if it.is_pending() => self.demand_start(served, request.psn()),
                 true => Ok(()),
                 false => self.served_request(served, seen, request, first),
@@ -95,7 +95,7 @@ impl Player<'_, '_> {
             gap_told: false,
             spoke: false,
             closed_at: None,
-            refused_start: None,
+            refused_starts: Vec::new(),
             unfinished: None,
         });
         self.served_request(self.served.len() - 1, seen, request, first)
@@ -298,16 +298,25 @@ impl Player<'_, '_> {
                 let codes = if opens { NO_CONTEXT } else { NO_ROOM };
                 let code = codes[(psn.0 / 2) as usize % codes.len()];
                 let own = if opens { PdcId::NONE } else { pdc.local };
-                let nack = Nack::build(code).nack_psn(psn).spdcid(own).dpdcid(request.spdcid());
-                return self.t.send(&pdc, &UetBuf::new(nack.done()?));
+                let there = request.spdcid();
+                let packet = match n % 3 {
+                    2 => UetBuf::new(
+                        NackCcx::build(code)
+                            .nack(|nack| nack.nack_psn(psn).spdcid(own).dpdcid(there))
+                            .done()?,
+                    ),
+                    _ => UetBuf::new(Nack::build(code).nack_psn(psn).spdcid(own).dpdcid(there).done()?),
+                };
+                return self.t.send(&pdc, &packet);
             }
             Reply::Trimmed if n % 2 == 1 => return self.t.send(&pdc, &nack(NackCode::TRIMMED_LASTHOP)?),
             Reply::Trimmed => return self.t.send(&pdc, &nack(NackCode::TRIMMED)?),
             Reply::NewStart if self.t.is_secure() && request.syn() => {
                 let it = &mut self.served[served];
-                if it.is_fresh() && it.refused_start.is_none() {
-                    it.refused_start = Some(it.pdc.start);
-                    it.pdc.start = Psn(it.pdc.start.0 ^ 0x1234_5678);
+                // A target that has forgotten its demand may demand something else.
+                if it.is_fresh() && it.refused_starts.len() < 2 {
+                    it.refused_starts.push(it.pdc.start);
+                    it.pdc.start = Psn(it.pdc.start.0.wrapping_add(0x1234_5678));
                     it.known.clear();
                     it.unfinished = None;
                     return self.demand_start(served, psn);

@@ -51,6 +51,10 @@ impl Player<'_, '_> {
             self.wanted_probes.retain(|(of, _, wanted)| (*of, *wanted) != (context, opaque));
             return Ok(());
         }
+        // Only copies of its packets are left to answer.
+        if own.state == State::Closed {
+            return Ok(());
+        }
         let Some(covered) = of_start else {
             let seen = format!("cack_psn {} on a context from {}", ack.cack_psn(), own.pdc.start);
             return self.broken(PDS_PSN_002, "a cumulative PSN of the context", seen);
@@ -182,6 +186,8 @@ impl Player<'_, '_> {
                 }
                 if kind == CtlType::CLOSE_COMMAND && self.own[context].state == State::Closing {
                     self.own[context].state = State::Closed;
+                    let closed = self.t.now();
+                    self.openings.extend(self.own[context].opening.take().map(|wire| (wire, closed)));
                     let waiting = core::mem::take(&mut self.own[context].queue);
                     if !waiting.is_empty() {
                         self.reopen(context)?;

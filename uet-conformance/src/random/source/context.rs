@@ -32,6 +32,7 @@ impl Player<'_, '_> {
             same: false,
             starved: 0,
             ordered: Ordered::default(),
+            opening: None,
             renumbered: false,
         })
     }

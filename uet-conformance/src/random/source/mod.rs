@@ -10,7 +10,7 @@ mod timer;
 use super::coverage::State;
 use super::serve::Incoming;
 use super::step::ContextPlan;
-use crate::Pdc;
+use crate::{Pdc, Wire};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uet_wire::registry::CtlType;
@@ -49,6 +49,8 @@ pub(super) struct Own {
     pub(super) starved: u32,
     /// The packets that an ordered target accepts.
     ordered: Ordered,
+    /// The packet that opened it.
+    opening: Option<Wire>,
     /// A target in a secure domain has demanded another Start_PSN.
     renumbered: bool,
 }

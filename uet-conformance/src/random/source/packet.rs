@@ -41,6 +41,9 @@ impl Player<'_, '_> {
             pdc.entropy = 0xc000 | (n.wrapping_mul(0x235) & 0x1fff) as u16;
         }
         self.note_arrival(context, n, fate);
+        if n == 0 && pdc.remote.is_none() {
+            self.own[context].opening = Some(pdc.wire(&packet));
+        }
         let reserved = match self.what(context, n) {
             Some(What::Part(message, _)) if fate == Fate::Arrives => {
                 Some(&self.messages[message].plan).filter(|plan| plan.reserved).map(|plan| plan.seed)
