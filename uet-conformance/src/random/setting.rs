@@ -70,3 +70,26 @@ impl Secured {
         matches!(self.mode, KeyMode::Server | KeyMode::Client)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_survive_their_file() {
+        let mut can = Abilities::any(4096, true);
+        (can.parameters, can.both_ips, can.secures) = (true, true, true);
+        can.mtus = MTUS.to_vec();
+        let mut rng = fastrand::Rng::with_seed(1);
+        let (mut parameters, mut domains) = (0, 0);
+        for _ in 0..200 {
+            let mut sequence = Sequence::default();
+            sequence.set(&mut rng, &can);
+            let text = serde_json::to_string(&sequence).unwrap();
+            assert_eq!(serde_json::from_str::<Sequence>(&text).unwrap(), sequence);
+            parameters += sequence.parameters.len();
+            domains += usize::from(sequence.secured.is_some());
+        }
+        assert!(parameters > 50 && domains > 10, "{parameters} parameters, {domains} domains");
+    }
+}
