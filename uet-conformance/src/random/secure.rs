@@ -15,12 +15,17 @@ use uet_wire::{PdcId, Psn, UetBuf};
 /// The bits of the packet counter that select a key, and their shift: each key lasts for 16 packets.
 const REKEY: (u64, u8) = (0xfff0, 4);
 
+/// The readable bytes after the security header: the header of a request.
+const READABLE: u8 = 16;
+
 impl Player<'_, '_> {
     /// Makes the device a member of a secure domain.
     pub(super) fn secure(&mut self, with: Secured) -> Outcome {
         let kind = DomainKind { mode: with.mode, ssi: with.ssi };
         self.t.secure_as(kind, |domain| {
             domain.epoch = with.epoch;
+            let header = if domain.ssi { 16 } else { 12 };
+            domain.confidentiality_offset = with.readable.then_some(header + READABLE);
             if with.rekeys {
                 (domain.rekey_mask, domain.rekey_shift) = REKEY;
             }
@@ -36,7 +41,10 @@ impl Player<'_, '_> {
         if change == Rekey::Epoch && domain.mode == KeyMode::Client {
             return Ok(());
         }
-        // No packet is under way under a key that another one replaces.
+        let lifetime = self.t.parameter("rx_max_epoch_lifetime") as u16;
+        let shield = self.t.shield()?;
+        shield.epoch = shield.installed.epoch;
+        // No packet is under way under a key that another one replaces, or in an epoch that is too old.
         let until = self.t.now() + self.t.grace();
         self.pump(until)?;
         self.coverage.operation(Event::Rekey(change));
@@ -52,11 +60,12 @@ impl Player<'_, '_> {
                 shield.secrets[other] = Some(fresh);
                 shield.installed.an = other as u8;
             }
-            Rekey::Epoch => shield.installed.epoch = shield.installed.epoch.wrapping_add(1),
+            // The epoch of the suite is as old as it may be.
+            Rekey::Epoch => shield.installed.epoch = shield.installed.epoch.wrapping_add(lifetime),
         }
         self.t.install()?;
         let shield = self.t.shield()?;
-        (shield.an, shield.epoch) = (shield.installed.an == 1, shield.installed.epoch);
+        shield.an = shield.installed.an == 1;
         Ok(())
     }
 
@@ -80,7 +89,16 @@ impl Player<'_, '_> {
         }
         for (pdc, packet) in packets {
             self.coverage.seen(State::Open, Event::Stranger(StrangerKind::Plain));
-            self.t.send_as_it_is(&pdc.wire(&packet))?;
+            let plain = pdc.wire(&packet);
+            self.t.send_as_it_is(&plain)?;
+            // The same with a wrong ICV, unless the device counts those.
+            if self.t.reported("auth_fail_latch").is_none() {
+                let mut spoiled = self.t.sealed(&plain)?;
+                if let Some(last) = spoiled.bytes.last_mut() {
+                    *last ^= 1;
+                }
+                self.t.send_as_it_is(&spoiled)?;
+            }
         }
         Ok(())
     }

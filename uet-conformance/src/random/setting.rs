@@ -60,6 +60,7 @@ fn domain(source: &mut impl Source) -> Secured {
         mode,
         ssi: source.flip(),
         epoch: source.pick(&[0, 1, 300, 0xffff]),
+        readable: source.flip(),
         rekeys: mode == KeyMode::Cluster && source.flip(),
     }
 }

@@ -62,6 +62,9 @@ pub struct Secured {
     /// The first epoch.
     #[serde(default, skip_serializing_if = "is_default")]
     pub epoch: u16,
+    /// True if the header of a request is readable.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub readable: bool,
     /// True if bits of the packet counter select the key.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rekeys: bool,

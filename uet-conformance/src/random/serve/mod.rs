@@ -76,6 +76,8 @@ pub(super) struct Posted {
     tokens: Option<u32>,
     /// The context with its first packet.
     on: Option<usize>,
+    /// The end of the data that has left.
+    end: usize,
     pub(super) put_off: bool,
     rest: Option<usize>,
     /// RUDI requests that have been answered.

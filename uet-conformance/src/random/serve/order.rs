@@ -35,7 +35,9 @@ impl Player<'_, '_> {
                 return self.broken(PDS_MSG_001, "one message after the other", told);
             }
         }
+        let end = fields.start() + self.wanted_length(fields);
         let Some(posted) = post.and_then(|post| self.posts.get_mut(post)) else { return Ok(()) };
+        posted.end = posted.end.max(end);
         // A deferrable send may restart at an offset.
         if matches!(posted.plan.kind, PostKind::DeferrableSend | PostKind::DeferrableTsend) {
             return Ok(());
@@ -47,6 +49,21 @@ impl Player<'_, '_> {
             return self.broken(PDS_MSG_002, "a message on one context", told);
         }
         Ok(())
+    }
+
+    /// Judges the end of a message that the device gives up.
+    pub(super) fn judge_end(&mut self, post: usize, fields: &SesFields) -> Outcome {
+        let posted = &self.posts[post];
+        let carries = matches!(posted.plan.kind, PostKind::Write | PostKind::Send | PostKind::Tsend);
+        if posted.aborted || posted.end == 0 || !carries {
+            return Ok(());
+        }
+        let right = !fields.head.som() && fields.head.eom() && fields.start() == posted.end;
+        if right {
+            return Ok(());
+        }
+        let told = format!("message_offset {}, {} bytes have left", fields.start(), posted.end);
+        self.broken(SES_ERR_007, "UET_MSG_ERROR with eom where the data stops", told)
     }
 
     /// Judges that CLEAR_PSN covers no packet whose response is still owed.

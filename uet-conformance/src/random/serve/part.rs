@@ -34,8 +34,10 @@ impl Player<'_, '_> {
         };
         let opcode = fields.opcode();
         if opcode == Opcode::UET_MSG_ERROR || fields.head.ie() {
-            posted.aborted = true;
-            return Ok(());
+            let ends = opcode == Opcode::UET_MSG_ERROR && rod.is_some();
+            let judged = if ends { self.judge_end(post, fields) } else { Ok(()) };
+            self.posts[post].aborted = true;
+            return judged;
         }
         let by_key =
             matches!(plan.kind, PostKind::Write | PostKind::Read | PostKind::Atomic | PostKind::FetchAtomic);

@@ -111,6 +111,7 @@ impl Player<'_, '_> {
             aborted,
             tokens: None,
             on: None,
+            end: 0,
             put_off: false,
             rest: None,
             lone: BTreeSet::new(),
