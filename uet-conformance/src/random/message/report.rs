@@ -174,7 +174,7 @@ impl Player<'_, '_> {
             return Ok(());
         }
         let strange = sending.answered.iter().flatten().copied().find(|it| !is_well(*it) && *it != code);
-        // The end of a message that is given up may have a code of its own, and so may each request of a read.
+        // The end of a message that is given up may have a code of its own, as may each request of a read.
         let reads = sending.plan.kind == PostKind::Read;
         let whole = sending.plan.by == By::Context && sending.plan.wrong != Wrong::GivenUp && !reads;
         if let Some(other) = strange.filter(|_| whole) {
