@@ -294,12 +294,12 @@ impl<S: Source> Draw<'_, S> {
                 target: self.source.index(4),
                 code: self.source.pick(&[0x10, 0x15, 0x0e, 0x0f]),
             },
-            56..59 if self.sequence.secured.is_some() => {
-                let kind = if self.source.flip() { StrangerKind::Plain } else { StrangerKind::Copy };
-                Step::Stranger { context, kind }
-            }
-            59..62 if self.sequence.secured.is_some() => Step::Rekey {
-                change: self.source.pick(&[Rekey::Switch, Rekey::Switch, Rekey::Replace, Rekey::Epoch]),
+            56..62 if self.sequence.secured.is_some() => match self.source.below(4) {
+                0 => Step::Stranger { context, kind: StrangerKind::Plain },
+                1 => Step::Stranger { context, kind: StrangerKind::Copy },
+                _ => Step::Rekey {
+                    change: self.source.pick(&[Rekey::Switch, Rekey::Switch, Rekey::Replace, Rekey::Epoch]),
+                },
             },
             56..60 if self.can.strangers => Step::Stranger {
                 context,

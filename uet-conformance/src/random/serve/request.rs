@@ -17,12 +17,8 @@ use uet_wire::{PdcId, Psn, UetBuf, Units24};
 
 /// Codes of a target without room for a context, and of one without room for a packet.
 const NO_CONTEXT: &[NackCode] = &[NackCode::NO_PDC_AVAIL, NackCode::NO_CCC_AVAIL, NackCode::NO_BITMAP];
-const NO_ROOM: &[NackCode] = &[
-    NackCode::NO_PKT_BUFFER,
-    NackCode::NO_GTD_DEL_AVAIL,
-    NackCode::NO_SES_MSG_AVAIL,
-    NackCode::NO_RESOURCE,
-];
+const NO_ROOM: &[NackCode] =
+    &[NackCode::NO_PKT_BUFFER, NackCode::NO_GTD_DEL_AVAIL, NackCode::NO_SES_MSG_AVAIL, NackCode::NO_RESOURCE];
 
 impl Player<'_, '_> {
     pub(super) fn served_of(&self, seen: &RxPacket, dpdcid: PdcId) -> Option<usize> {
