@@ -3,7 +3,7 @@ use crate::header::header;
 use crate::layout::{Values, is};
 use crate::registry::{AckRequest, CcType, CcxType, PdsType};
 use crate::{PdcId, Psn, Units24};
-use core::borrow::Borrow;
+use core::borrow::{Borrow, BorrowMut};
 
 header! {
     /// An acknowledgment (ACK).
@@ -46,6 +46,34 @@ impl<B: Borrow<[u8; 12]>> Ack<B> {
     #[inline]
     pub fn ack_psn(&self) -> Option<Psn> {
         Some(self.cack_psn().offset(self.ack_psn_offset()?))
+    }
+}
+
+impl<B: BorrowMut<[u8; 12]>> AckMut<B> {
+    /// Sets `ack_psn_offset` from the PSN of the acknowledged packet. Set `cack_psn` first: a later `cack_psn` keeps
+    /// the offset, and so names another packet.
+    ///
+    /// An error if the distance does not fit into 16 bits, or if the ACK answers a PROBE.
+    ///
+    /// ```
+    /// use uet_wire::Psn;
+    /// use uet_wire::pds::Ack;
+    ///
+    /// // Packet 335 arrived; all packets up to 332 had arrived before.
+    /// let ack = Ack::build().cack_psn(Psn(332)).ack_psn(Psn(335)).done()?;
+    /// assert_eq!((ack.ack_psn_offset(), ack.ack_psn()), (Some(3), Some(Psn(335))));
+    /// # Ok::<(), uet_wire::WriteError>(())
+    /// ```
+    #[inline]
+    pub fn ack_psn(mut self, psn: Psn) -> Self {
+        match psn.offset_from(self.current_unchecked().cack_psn()) {
+            Some(offset) => self.ack_psn_offset(offset),
+            None => {
+                let error = const { &crate::WriteError::too_wide("pds.ack_psn_offset", 16) };
+                self.error = self.error.or(Some(error));
+                self
+            }
+        }
     }
 }
 

@@ -17,7 +17,8 @@ pub use rudi::*;
 pub use uud::*;
 
 use crate::header::family;
-use crate::registry::{NextHdr, PdsType};
+use crate::registry::{CtlType, NextHdr, PdsType};
+use crate::{PdcId, Psn};
 
 family! {
     /// Any PDS header.
@@ -81,6 +82,68 @@ impl<'a> Pds<'a> {
             Pds::NackCcx(header) => header.nack().prologue().next_hdr(),
             Pds::Control(_) => NextHdr::UET_HDR_NONE,
             Pds::Prologue(header) => header.next_hdr(),
+        }
+    }
+
+    /// Returns the PSN of the packet: its own for a request, the one answered for an ACK or a NACK. A control packet
+    /// has its own, asks about another, or has none. Returns `None` for RUDI and UUD packets, and for the answers to a
+    /// PROBE or to a RUDI packet.
+    ///
+    /// ```
+    /// use uet_wire::{PdcId, Psn, Uet};
+    ///
+    /// let nack = [0x50, 0, 0x0d, 0, 0, 0, 1, 0x4f, 0x80, 1, 0x40, 1, 0, 0, 0, 0];
+    /// let pds = Uet::parse(&nack)?.pds.unwrap();
+    /// assert_eq!(pds.psn(), Some(Psn(335)));
+    /// assert_eq!((pds.spdcid(), pds.dpdcid()), (Some(PdcId(0x8001)), Some(PdcId(0x4001))));
+    /// # Ok::<(), uet_wire::ParseError>(())
+    /// ```
+    pub fn psn(&self) -> Option<Psn> {
+        match self {
+            Pds::Request(header) => Some(header.psn()),
+            Pds::RequestCc(header) => Some(header.request().psn()),
+            Pds::Ack(header) => header.ack_psn(),
+            Pds::AckCc(header) => header.ack().ack_psn(),
+            Pds::AckCcx(header) => header.ack().ack_psn(),
+            Pds::Nack(header) => header.nack_psn(),
+            Pds::NackCcx(header) => header.nack().nack_psn(),
+            Pds::Control(header) => {
+                let kind = header.ctl_type();
+                let names = kind.takes_psn() || matches!(kind, CtlType::ACK_REQUEST | CtlType::PROBE);
+                names.then(|| header.psn())
+            }
+            Pds::Rudi(_) | Pds::Uud(_) | Pds::Prologue(_) => None,
+        }
+    }
+
+    /// Returns the sender's identifier of the context. Returns `None` for RUDI and UUD packets.
+    pub fn spdcid(&self) -> Option<PdcId> {
+        match self {
+            Pds::Request(header) => Some(header.spdcid()),
+            Pds::RequestCc(header) => Some(header.request().spdcid()),
+            Pds::Ack(header) => Some(header.spdcid()),
+            Pds::AckCc(header) => Some(header.ack().spdcid()),
+            Pds::AckCcx(header) => Some(header.ack().spdcid()),
+            Pds::Nack(header) => Some(header.spdcid()),
+            Pds::NackCcx(header) => Some(header.nack().spdcid()),
+            Pds::Control(header) => Some(header.spdcid()),
+            Pds::Rudi(_) | Pds::Uud(_) | Pds::Prologue(_) => None,
+        }
+    }
+
+    /// Returns the receiver's identifier of the context, by which the receiver looks it up. Returns `None` for a packet
+    /// with `syn`, which has no such identifier yet, and for RUDI and UUD packets.
+    pub fn dpdcid(&self) -> Option<PdcId> {
+        match self {
+            Pds::Request(header) => header.dpdcid(),
+            Pds::RequestCc(header) => header.request().dpdcid(),
+            Pds::Ack(header) => Some(header.dpdcid()),
+            Pds::AckCc(header) => Some(header.ack().dpdcid()),
+            Pds::AckCcx(header) => Some(header.ack().dpdcid()),
+            Pds::Nack(header) => Some(header.dpdcid()),
+            Pds::NackCcx(header) => Some(header.nack().dpdcid()),
+            Pds::Control(header) => header.dpdcid(),
+            Pds::Rudi(_) | Pds::Uud(_) | Pds::Prologue(_) => None,
         }
     }
 

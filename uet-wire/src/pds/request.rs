@@ -81,13 +81,40 @@ impl<B: core::borrow::Borrow<[u8; 12]>> Request<B> {
 }
 
 impl<B: core::borrow::BorrowMut<[u8; 12]>> RequestMut<B> {
-    /// Sets `clear_psn_offset` from the highest PSN cleared. Set the PSN first.
+    /// Sets `clear_psn_offset` from the highest PSN cleared. Set the PSN first: a later `psn` keeps the offset, and so
+    /// clears up to another PSN.
+    ///
+    /// An error if the distance does not fit into 16 bits.
     #[inline]
     pub fn clear_psn(mut self, clear: Psn) -> Self {
         match clear.offset_from(self.current_unchecked().psn()) {
             Some(offset) => self.clear_psn_offset(offset),
             None => {
                 let error = const { &crate::WriteError::too_wide("pds.clear_psn_offset", 16) };
+                self.error = self.error.or(Some(error));
+                self
+            }
+        }
+    }
+
+    /// Sets `psn_offset` from the first PSN of the context. Set `syn` and the PSN first.
+    ///
+    /// An error unless `syn` is set and the PSN is at most 4,095 after `start`.
+    ///
+    /// ```
+    /// use uet_wire::pds::Request;
+    /// use uet_wire::{Psn, PsnOffset};
+    ///
+    /// let third = Request::rud().syn(true).psn(Psn(1)).start_psn(Psn(0xffff_ffff)).done()?;
+    /// assert_eq!(third.psn_offset(), PsnOffset::new(2));
+    /// # Ok::<(), uet_wire::WriteError>(())
+    /// ```
+    #[inline]
+    pub fn start_psn(mut self, start: Psn) -> Self {
+        match PsnOffset::between(start, self.current_unchecked().psn()) {
+            Some(offset) => self.psn_offset(offset),
+            None => {
+                let error = const { &crate::WriteError::too_wide("pds.psn_offset", 12) };
                 self.error = self.error.or(Some(error));
                 self
             }

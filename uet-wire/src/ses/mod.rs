@@ -53,7 +53,19 @@ impl Ses<'_> {
         }
     }
 
-    /// Returns the opcode of a request, or `None` for a response.
+    /// Returns the first two bytes of a response, with its opcode and return code. Returns `None` for a request.
+    #[inline]
+    pub fn response_head(&self) -> Option<ResponseHead> {
+        match self {
+            Ses::Response(header) => Some(header.head().copied()),
+            Ses::ResponseData(header) => Some(header.head().copied()),
+            Ses::ResponseDataSmall(header) => Some(header.head().copied()),
+            _ => None,
+        }
+    }
+
+    /// Returns the opcode of a request. Returns `None` for a response, which has an opcode of another registry: see
+    /// [`response_head`](Self::response_head).
     #[inline]
     pub fn opcode(&self) -> Option<Opcode> {
         match self {

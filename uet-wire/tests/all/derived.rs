@@ -1,12 +1,14 @@
 //! Values derived from several fields.
 
-use uet_wire::pds::{Ack, AckCc, AckCcx, Control, Nack, NackCcx, PdsBuf, Request, RequestCc, Sack};
+use uet_wire::pds::{
+    Ack, AckCc, AckCcx, Control, Nack, NackCcx, PdsBuf, Prologue, Request, RequestCc, Rudi, Sack,
+};
 use uet_wire::registry::{
     AtomicDatatype, AtomicOpcode, CtlType, NackCode, NextHdr, Opcode, PdsType, ResponseOpcode, ReturnCode,
     Status,
 };
 use uet_wire::ses::{Atomic, Medium, Response, ResponseData, ResponseDataSmall, SesBuf, Small, Std};
-use uet_wire::{Psn, PsnOffset, Uet, Units24, Version, outer::Ethernet, outer::Ipv4};
+use uet_wire::{PdcId, Psn, PsnOffset, Uet, Units24, Version, outer::Ethernet, outer::Ipv4};
 
 #[test]
 fn the_psns_of_a_bitmap_are_listed_as_numbers_and_as_runs() {
@@ -164,6 +166,7 @@ fn whatever_its_form_a_request_says_whom_it_asks_for_what_and_a_response_says_no
         let request = request.view();
         assert_eq!(request.next_hdr(), next);
         assert_eq!(request.opcode(), Some(Opcode::UET_READ), "{next}");
+        assert!(request.response_head().is_none(), "{next}");
         assert_eq!(request.request_head().map(|head| head.opcode()), Some(Opcode::UET_READ), "{next}");
         assert_eq!(request.address().map(|address| address.job_id()), Some(7), "{next}");
     }
@@ -186,6 +189,9 @@ fn whatever_its_form_a_request_says_whom_it_asks_for_what_and_a_response_says_no
         assert_eq!((response.next_hdr(), response.payload_length()), (next, payload));
         assert!(response.opcode().is_none() && response.address().is_none(), "{next}");
         assert!(response.request_head().is_none(), "{next}");
+        assert!(
+            response.response_head().is_some_and(|head| Some(head.return_code()) == response.return_code())
+        );
     }
     assert_eq!(Units24::new(7).unwrap().to_string(), "7");
 }
@@ -255,6 +261,40 @@ fn whatever_state_it_carries_a_packet_is_a_request_an_ack_or_a_nack() {
         ];
         let expected: Vec<_> = (0..3).map(|kind| (kind == what).then_some(psn)).collect();
         assert_eq!(psns[..], expected, "{}", pds.kind());
+    }
+}
+
+#[test]
+fn each_packet_of_a_context_has_a_psn_and_both_identifiers() {
+    let (psn, from, to) = (Psn(5), PdcId(1), PdcId(2));
+    let request = Request::rud().psn(psn).spdcid(from).dpdcid(to).done().unwrap();
+    let ack = Ack::build().cack_psn(Psn(3)).ack_psn(psn).spdcid(from).dpdcid(to).done().unwrap();
+    let nack = Nack::build(NackCode::NO_RESOURCE).nack_psn(psn).spdcid(from).dpdcid(to).done().unwrap();
+    let control = |kind| Control::build(kind).psn(psn).spdcid(from).dpdcid(to).done().unwrap();
+    let all: [PdsBuf; 9] = [
+        request.into(),
+        RequestCc::rud().request(|r| r.copy_from(&request)).done().unwrap().into(),
+        ack.into(),
+        AckCc::build().ack(|a| a.copy_from(&ack)).done().unwrap().into(),
+        AckCcx::build().ack(|a| a.copy_from(&ack)).done().unwrap().into(),
+        nack.into(),
+        NackCcx::build(NackCode::NO_RESOURCE).nack(|n| n.copy_from(&nack)).done().unwrap().into(),
+        control(CtlType::NOOP).into(),
+        control(CtlType::ACK_REQUEST).into(),
+    ];
+    for packet in all {
+        let pds = packet.view();
+        assert_eq!((pds.psn(), pds.spdcid(), pds.dpdcid()), (Some(psn), Some(from), Some(to)), "{packet:?}");
+    }
+    let credit: PdsBuf = control(CtlType::CREDIT).into();
+    assert_eq!((credit.view().psn(), credit.view().dpdcid()), (None, Some(to)));
+    let syn: PdsBuf = Request::rud().syn(true).spdcid(from).done().unwrap().into();
+    assert_eq!((syn.view().spdcid(), syn.view().dpdcid()), (Some(from), None));
+    let without: [PdsBuf; 2] =
+        [Rudi::request(1).done().unwrap().into(), Prologue::of(PdsType::RESERVED).into()];
+    for packet in without {
+        let pds = packet.view();
+        assert_eq!((pds.psn(), pds.spdcid(), pds.dpdcid()), (None, None, None), "{packet:?}");
     }
 }
 
