@@ -261,6 +261,14 @@ enum Reason {
         field: &'static str,
         with: &'static str,
     },
+    /// `field` states `stated` bytes, but the payload has `present`. With `lacks_som`, the caller has probably forgotten
+    /// the flag.
+    PayloadMismatch {
+        field: &'static str,
+        present: usize,
+        stated: u32,
+        lacks_som: bool,
+    },
 }
 
 impl WriteError {
@@ -289,6 +297,11 @@ impl WriteError {
         Self::new(Reason::Mismatch { field, with })
     }
 
+    /// Creates the error for a `field` that states another length than the payload has.
+    pub(crate) const fn payload(field: &'static str, stated: u32, present: usize, lacks_som: bool) -> Self {
+        Self::new(Reason::PayloadMismatch { field, present, stated, lacks_som })
+    }
+
     /// Adds the header of the field. Inlined, so callers that drop the error pay nothing.
     #[inline(always)]
     pub(crate) fn in_header<const N: usize>(&self, header: &'static Layout, bytes: &[u8; N]) -> Self {
@@ -312,7 +325,7 @@ impl WriteError {
             Reason::FieldAbsent { .. } => WriteErrorKind::FieldAbsent,
             Reason::BufferTooShort { .. } => WriteErrorKind::BufferTooShort,
             Reason::LengthTooLong { .. } => WriteErrorKind::LengthTooLong,
-            Reason::Mismatch { .. } => WriteErrorKind::Mismatch,
+            Reason::Mismatch { .. } | Reason::PayloadMismatch { .. } => WriteErrorKind::Mismatch,
         }
     }
 
@@ -322,7 +335,8 @@ impl WriteError {
             Reason::ValueTooWide { field, .. }
             | Reason::FieldAbsent { field, .. }
             | Reason::LengthTooLong { field, .. }
-            | Reason::Mismatch { field, .. } => Some(field),
+            | Reason::Mismatch { field, .. }
+            | Reason::PayloadMismatch { field, .. } => Some(field),
             Reason::BufferTooShort { .. } => None,
         }
     }
@@ -401,6 +415,15 @@ impl Display for WriteError {
                 write!(f, "field `{field}` cannot state a length of {length}")
             }
             Reason::Mismatch { field, with } => write!(f, "field `{field}` contradicts {with}"),
+            Reason::PayloadMismatch { field, present, stated, lacks_som } => {
+                write!(f, "field `{field}` is {stated}, but the payload has {present} ")?;
+                f.write_str(if present == 1 { "byte" } else { "bytes" })?;
+                f.write_str(if lacks_som {
+                    ": the first packet of a message has `ses.som` instead"
+                } else {
+                    ""
+                })
+            }
         }
     }
 }

@@ -135,19 +135,26 @@ impl FrameBuilder<'_> {
             None => !is_atomic && !is_rendezvous,
         };
         if !fits {
-            return mismatch("ses.opcode", "the extension header, or the lack of it");
+            let with = match self.ext {
+                None => "a packet without extension header: atomic and rendezvous requests need one",
+                Some(_) => "the extension header",
+            };
+            return mismatch("ses.opcode", with);
         }
         let Some(ses) = &self.ses else { return Ok(()) };
         let ses = ses.view();
         // A read request states the length of the data that it requests and has no payload.
         if let (Some(stated), true) = (ses.payload_length(), opcode != Some(Opcode::UET_READ)) {
             if usize::from(stated) != self.payload.len() {
-                return mismatch("ses.payload_length", "the payload");
+                // A request that never set `payload_length` has probably forgotten `som`.
+                let lacks_som = stated == 0 && matches!(ses, Ses::Std(_));
+                let (stated, present) = (stated.into(), self.payload.len());
+                return Err(WriteError::payload("ses.payload_length", stated, present, lacks_som));
             }
         }
         if let Some(stated) = whole_message(&ses) {
-            if stated != self.payload.len() {
-                return mismatch("ses.request_length", "the payload");
+            if usize::try_from(stated) != Ok(self.payload.len()) {
+                return Err(WriteError::payload("ses.request_length", stated, self.payload.len(), false));
             }
         }
         Ok(())
@@ -155,7 +162,7 @@ impl FrameBuilder<'_> {
 }
 
 /// Returns the payload length that a request states, if it carries a whole message, only data, and no error.
-fn whole_message(ses: &Ses<'_>) -> Option<usize> {
+fn whole_message(ses: &Ses<'_>) -> Option<u32> {
     let head = ses.request_head()?;
     if !(head.opcode().is_plain() && head.som() && head.eom() && !head.ie()) {
         return None;
@@ -163,7 +170,7 @@ fn whole_message(ses: &Ses<'_>) -> Option<usize> {
     match ses {
         Ses::Small(header) => Some(header.request_length().into()),
         Ses::Medium(header) => Some(header.request_length().into()),
-        Ses::Std(header) => usize::try_from(header.request_length()).ok(),
+        Ses::Std(header) => Some(header.request_length()),
         _ => None,
     }
 }

@@ -66,6 +66,9 @@ fn parse_error_debug_is_one_short_line() {
 fn write_errors() -> Vec<(WriteError, &'static str)> {
     let write = || Std::build(Opcode::UET_WRITE);
     let credit = || AckCc::build().cc_type(CcType::new(9).unwrap());
+    let frame = |ses: uet_wire::ses::StdMut| {
+        uet_wire::FrameBuilder::new(Request::rud().done().unwrap()).ses(ses.done().unwrap())
+    };
     vec![
         (
             write().address(|a| a.resource_index(0x1000)).done().unwrap_err(),
@@ -92,6 +95,22 @@ fn write_errors() -> Vec<(WriteError, &'static str)> {
             "field `pds.flags.syn` is 1, but `pds.dpdcid` requires 0",
         ),
         (
+            Request::rud().syn(true).psn(Psn(4096)).start_psn(Psn(0)).done().unwrap_err(),
+            "the value is too wide for field `pds.psn_offset`, which has 12 bits",
+        ),
+        (
+            Request::rud().psn(Psn(1)).start_psn(Psn(0)).done().unwrap_err(),
+            "field `pds.flags.syn` is 0, but `pds.psn_offset` requires 1",
+        ),
+        (
+            Ack::build().ack_psn(Psn(0x8000)).done().unwrap_err(),
+            "the value is too wide for field `pds.ack_psn_offset`, which has 16 bits",
+        ),
+        (
+            Ack::build().p(true).ack_psn(Psn(1)).done().unwrap_err(),
+            "field `pds.flags.p` is 1, but `pds.ack_psn_offset` requires 0",
+        ),
+        (
             Ack::zeroed().emit(&mut [0; 7]).unwrap_err(),
             "the buffer is too short for pds: 12 bytes are needed at byte 0, 7 are left",
         ),
@@ -99,6 +118,24 @@ fn write_errors() -> Vec<(WriteError, &'static str)> {
         (
             uet_wire::FrameBuilder::opaque(&[0; 70_000]).udp(1).emit(&mut []).unwrap_err(),
             "field `udp.length` cannot state a length of 70008",
+        ),
+        (
+            frame(write().request_length(5)).payload(b"hello").emit(&mut []).unwrap_err(),
+            "field `ses.payload_length` is 0, but the payload has 5 bytes: \
+             the first packet of a message has `ses.som` instead",
+        ),
+        (
+            frame(write().payload_length(2)).payload(b"h").emit(&mut []).unwrap_err(),
+            "field `ses.payload_length` is 2, but the payload has 1 byte",
+        ),
+        (
+            frame(write().head(|h| h.som(true).eom(true)).request_length(5)).emit(&mut []).unwrap_err(),
+            "field `ses.request_length` is 5, but the payload has 0 bytes",
+        ),
+        (
+            frame(Std::build(Opcode::UET_ATOMIC)).emit(&mut []).unwrap_err(),
+            "field `ses.opcode` contradicts a packet without extension header: \
+             atomic and rendezvous requests need one",
         ),
     ]
 }
