@@ -11,7 +11,7 @@ use crate::{Options, Packet, ParseError, Psn, Start, WriteError};
 /// The edits of a switch ([`mark_ce`](Self::mark_ce), [`set_ecn`](Self::set_ecn), [`set_dscp`](Self::set_dscp),
 /// [`trim`](Self::trim)) update the IPv4 checksum; the CRC does not cover them. The edits of a sender
 /// ([`retransmit`](Self::retransmit), [`set_entropy`](Self::set_entropy)) clear the UDP checksum. They also update the
-/// CRC if the options configure one.
+/// CRC if the options configure one. For other edits, see [`bytes_mut`](Self::bytes_mut).
 ///
 /// ```
 /// use uet_wire::pds::Request;
@@ -144,6 +144,12 @@ impl<'b> PacketMut<'b> {
 
     /// Returns the bytes of the packet.
     pub fn bytes(&self) -> &[u8] {
+        self.bytes
+    }
+
+    /// Returns the bytes of the packet for other edits, such as those of a header's `parse_mut`. Checksums and the CRC
+    /// do not follow: see [`refresh_crc`](Self::refresh_crc). Keep all lengths and types, on which the offsets depend.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.bytes
     }
 
@@ -290,7 +296,28 @@ impl<'b> PacketMut<'b> {
         self.touched()
     }
 
-    /// Recomputes the CRC trailer after an edit of bytes that it covers.
+    /// Recomputes the CRC trailer after an edit of bytes that it covers. The edits of this type do that by themselves.
+    ///
+    /// Fails if the packet is not whole, has no IP header, or if the options configure no CRC.
+    ///
+    /// ```
+    /// use uet_wire::pds::Request;
+    /// use uet_wire::{FrameBuilder, Options, Packet, PacketMut, Psn, Start, TrailerKind};
+    ///
+    /// let request = Request::rud().psn(Psn(7)).done()?;
+    /// let mut bytes = [0; 44];
+    /// FrameBuilder::new(request).udp(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]).crc().emit(&mut bytes)?;
+    ///
+    /// let options = Options::default().trailer(TrailerKind::Crc);
+    /// let mut packet = PacketMut::new(Start::Ip, &mut bytes, &options)?;
+    /// let pds = packet.offsets().pds.unwrap();
+    /// Request::parse_mut(&mut packet.bytes_mut()[pds..])?.0.psn(Psn(8)).done()?;
+    /// packet.refresh_crc()?;
+    ///
+    /// let packet = Packet::parse(Start::Ip, &bytes, &options)?;
+    /// assert!(packet.crc_check().unwrap().ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg(feature = "crc")]
     pub fn refresh_crc(&mut self) -> Edit {
         match self.offsets.ip {
