@@ -252,12 +252,16 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Parses a packet.
+    /// Parses a packet. A receiver then checks the following before it uses the packet:
+    ///
+    /// - [`content`](Self::content): packets of other protocols are no error.
+    /// - [`trimmed`](Self::trimmed): a packet whose UDP length exceeds its bytes counts as trimmed by a switch.
+    /// - [`crc_check`](Self::crc_check), if the deployment has a CRC.
+    /// - [`validate`](Self::validate): reserved values and unknown types are no error.
     ///
     /// # Errors
     ///
-    /// Fails if the packet is malformed, or ends early without being trimmed by a switch. A packet whose IP or UDP length exceeds its
-    /// bytes counts as trimmed: a receiver looks at [`trimmed`](Self::trimmed) before it takes the packet for whole.
+    /// Fails if the packet is malformed, or ends early without being trimmed by a switch.
     #[inline]
     pub fn parse(start: Start, bytes: &'a [u8], options: &Options) -> Result<Self, ParseError> {
         match Self::parse_lax(start, bytes, options) {
