@@ -40,6 +40,54 @@
 //!
 //! [`Packet::parse`] does the same for packets that start with Ethernet, IP or UDP.
 //!
+//! # Answer a packet
+//!
+//! Parsing checks only lengths. A receiver also checks the rest, as [`Packet::parse`] says. It then builds an answer
+//! from the fields of the request:
+//!
+//! ```
+//! use uet_wire::pds::Ack;
+//! use uet_wire::registry::{ResponseOpcode, ReturnCode};
+//! use uet_wire::ses::{Response, Ses};
+//! use uet_wire::validate::Severity;
+//! use uet_wire::{FrameBuilder, PdcId, Uet, Version};
+//!
+//! /// Writes the ACK of a request to `buffer`. Returns its length, or `None` for a packet that gets none.
+//! fn acknowledge(bytes: &[u8], buffer: &mut [u8]) -> Option<usize> {
+//!     let packet = Uet::parse(bytes).ok()?;
+//!     if packet.validate(Version::default()).any(|finding| finding.severity() == Severity::Error) {
+//!         return None;
+//!     }
+//!     let request = packet.pds?.request()?;
+//!     let Some(Ses::Std(write)) = packet.ses else { return None };
+//!     let ack = Ack::build()
+//!         .cack_psn(request.psn())
+//!         .ack_psn(request.psn())
+//!         .spdcid(PdcId(0x8001))
+//!         .dpdcid(request.spdcid())
+//!         .done()
+//!         .ok()?;
+//!     let response = Response::build(ResponseOpcode::UET_RESPONSE, ReturnCode::OK)
+//!         .message_id(write.message_id())
+//!         .job_id(write.address().job_id())
+//!         .modified_length(write.request_length())
+//!         .done()
+//!         .ok()?;
+//!     FrameBuilder::new(ack).ses(response).emit(buffer).ok()
+//! }
+//! # assert_eq!(acknowledge(&[0x11, 0x80], &mut [0; 24]), None);
+//! # let request = uet_wire::pds::Request::rud()
+//! #     .psn(uet_wire::Psn(7)).clear_psn_offset(-1).spdcid(PdcId(1)).dpdcid(PdcId(0x8001)).done()?;
+//! # let write = uet_wire::ses::Std::build(uet_wire::registry::Opcode::UET_WRITE)
+//! #     .head(|h| h.som(true).eom(true)).request_length(5).done()?;
+//! # let mut bytes = [0; 61];
+//! # FrameBuilder::new(request).ses(write).payload(b"hello").emit(&mut bytes)?;
+//! # assert_eq!(acknowledge(&bytes, &mut [0; 24]), Some(24));
+//! # Ok::<(), uet_wire::WriteError>(())
+//! ```
+//!
+//! The program `examples/answer.rs` also answers with NACKs, and handles CRC, addresses and errors.
+//!
 //! # Build a packet
 //!
 //! Each header has a builder. [`FrameBuilder`] writes the headers into a buffer. It computes next headers, lengths and
@@ -49,10 +97,11 @@
 //! use uet_wire::pds::Request;
 //! use uet_wire::registry::Opcode;
 //! use uet_wire::ses::Std;
-//! use uet_wire::{FrameBuilder, Options, Packet, Psn, Start};
+//! use uet_wire::{FrameBuilder, Options, Packet, PdcId, Psn, Start, Version};
 //!
-//! // A request that writes 5 bytes, in UDP, IPv4 and Ethernet.
-//! let request = Request::rud().psn(Psn(0x12000)).done()?;
+//! // A request that writes 5 bytes, in UDP, IPv4 and Ethernet. `clear_psn` is the last PSN whose answer has arrived.
+//! let psn = Psn(0x12000);
+//! let request = Request::rud().psn(psn).clear_psn(psn - 1).spdcid(PdcId(1)).dpdcid(PdcId(2)).done()?;
 //! let write = Std::build(Opcode::UET_WRITE).head(|h| h.som(true).eom(true)).request_length(5).done()?;
 //! let mut buffer = [0; 256];
 //! let length = FrameBuilder::new(request)
@@ -66,6 +115,7 @@
 //! // `Options` are the settings of a deployment, such as the UDP port.
 //! let packet = Packet::parse(Start::Eth, &buffer[..length], &Options::default())?;
 //! assert_eq!(packet.uet.payload, b"hello");
+//! assert_eq!(packet.validate(Version::default()).next(), None);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -91,7 +141,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The folder `examples/` has four programs of this size: `parse`, `build`, `edit` and `validate`.
+//! The folder `examples/` has more programs: `parse`, `validate`, `build`, `message` (a write of several packets),
+//! `edit` and `answer`.
 //!
 //! # Where to find it
 //!
@@ -101,8 +152,10 @@
 //! | parse a packet that starts with UET | [`Uet`] |
 //! | parse a truncated packet | [`Packet::parse_lax`], [`Uet::parse_lax`], [`Packet::parse_sliced`] |
 //! | read one header | [`pds`], [`ses`], [`tss`], [`outer`] |
+//! | read a field that many headers have, such as the PSN or the opcode | [`pds::Pds`], [`ses::Ses`] |
 //! | build a packet | [`FrameBuilder`], and `build` or `edit` of each header |
 //! | edit a packet in place | [`PacketMut`], and `parse_mut` of each header |
+//! | check or update the CRC | [`Packet::crc_check`], [`PacketMut::refresh_crc`] |
 //! | look up a code point or its name | [`registry`] |
 //! | print a packet in one line | `Display` of [`Uet`] and [`Packet`] |
 //! | list the violations in a packet | [`Uet::validate`], [`Packet::validate`], [`catalogue`] |
@@ -144,8 +197,8 @@
 //! # Ok::<(), uet_wire::WriteError>(())
 //! ```
 //!
-//! Enums of headers, layers and options are `#[non_exhaustive]`, because later versions of the specification may add
-//! variants.
+//! Enums of headers, layers, options and errors are `#[non_exhaustive]`, because later versions of the specification
+//! may add variants. Code points are constants, not variants: a `match` on them needs an arm for unknown numbers.
 //!
 //! # Features
 //!
@@ -190,6 +243,8 @@
 //! include the new header once it is registered. `CONTRIBUTING.md` in the repository lists the files that register a
 //! header, and the commands that draw its figure and update the derived files.
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// Some links lead to functions that only the feature `crc` has.
+#![cfg_attr(not(feature = "crc"), allow(rustdoc::broken_intra_doc_links))]
 #![no_std]
 #![forbid(unsafe_code)]
 
