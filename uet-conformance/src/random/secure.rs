@@ -58,6 +58,8 @@ impl Player<'_, '_> {
             }
             Rekey::Replace => {
                 shield.secrets[other] = Some(fresh);
+                // Its counters may begin anew.
+                shield.seen.retain(|old| usize::from(old.an) != other);
                 shield.installed.an = other as u8;
             }
             // The epoch of the suite is as old as it may be.
