@@ -65,17 +65,21 @@ impl<R: BufRead, W: Write> Client<R, W> {
             .write_all(format!("{}\n", request.to_line()).as_bytes())
             .and_then(|()| self.writer.flush())
             .map_err(broken)?;
+        let id = self.last_id;
+        let mut late = None;
         loop {
-            let line = self.lines.read().map_err(broken)?;
+            let line = self.lines.read().map_err(|error| broken(name_late_answer(error, id, late)))?;
             let line = line.ok_or_else(|| broken(io::ErrorKind::UnexpectedEof.into()))?;
-            let unreadable = |error: serde_json::Error| CallError::Refused {
-                op: name,
-                refusal: Refusal {
-                    code: ErrorCode::BadAnswer,
-                    message: format!("{error}, in: {}", start(&line)),
-                },
+            let bad = |message| {
+                let refusal = Refusal { code: ErrorCode::BadAnswer, message };
+                CallError::Refused { op: name, refusal }
             };
-            let mut value: Value = serde_json::from_str(&line).map_err(unreadable)?;
+            let unreadable = |error: serde_json::Error| bad(format!("{error}, in: {}", start(&line)));
+            let no_json = |error: serde_json::Error| {
+                let advice = "nothing but answers may stand on the channel";
+                bad(format!("{error}: the line is not JSON: {}; {advice}", start(&line)))
+            };
+            let mut value: Value = serde_json::from_str(&line).map_err(no_json)?;
             escape_value(&mut value);
             if value.get("event").is_some() {
                 // An event of an unknown kind belongs to a later version of the channel.
@@ -85,22 +89,21 @@ impl<R: BufRead, W: Write> Client<R, W> {
                 continue;
             }
             let answer: Answer = serde_json::from_value(value).map_err(unreadable)?;
-            if answer.id > self.last_id {
-                let message = format!("the answer to {} has the id {}", self.last_id, answer.id);
-                let refusal = Refusal { code: ErrorCode::BadAnswer, message };
-                return Err(CallError::Refused { op: name, refusal });
+            // No request has the id 0: the device answers so if it cannot read one.
+            if answer.id > id || answer.id == 0 {
+                let why = answer.error.map(|refusal| format!(": {refusal}")).unwrap_or_default();
+                return Err(bad(format!("the answer to {id} has the id {}{why}", answer.id)));
             }
-            if answer.id == self.last_id {
+            if answer.id == id {
                 return match answer.error {
                     Some(refusal) => Err(CallError::Refused { op: name, refusal }),
                     None if answer.ok == Some(false) => {
-                        let message = "`ok` is false, and there is no `error`".into();
-                        let refusal = Refusal { code: ErrorCode::BadAnswer, message };
-                        Err(CallError::Refused { op: name, refusal })
+                        Err(bad("`ok` is false, and there is no `error`".into()))
                     }
                     None => Ok(answer.result),
                 };
             }
+            late = Some(answer.id);
         }
     }
 
@@ -122,6 +125,18 @@ impl<R: BufRead, W: Write> Client<R, W> {
         self.event_bytes += bytes;
         self.events.push_back((event, bytes));
         Ok(())
+    }
+}
+
+/// Adds to a timeout the id of the last answer that belongs to an earlier request, if there was one.
+fn name_late_answer(error: io::Error, id: u64, late: Option<u64>) -> io::Error {
+    match late {
+        Some(late) if error.kind() == io::ErrorKind::TimedOut => {
+            let message =
+                format!("{error}; the id of the request is {id}, and that of the last answer {late}");
+            io::Error::new(io::ErrorKind::TimedOut, message)
+        }
+        _ => error,
     }
 }
 
@@ -210,6 +225,39 @@ mod tests {
         let answer = "{\"id\":1,\"ok\":false}\n";
         let error = Client::new(answer.as_bytes(), Vec::new()).call(Counters {}).unwrap_err();
         assert!(error.to_string().contains("`ok` is false, and there is no `error`"), "{error}");
+    }
+
+    fn error_after(answers: &str) -> String {
+        Client::new(answers.as_bytes(), Vec::new()).call(Counters {}).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn answer_with_the_id_0_is_an_error() {
+        let error = error_after("{\"id\":0,\"error\":{\"code\":\"bad_request\",\"message\":\"what?\"}}\n");
+        assert!(error.ends_with("the answer to 1 has the id 0: bad request: what?"), "{error}");
+    }
+
+    #[test]
+    fn timeout_names_the_id_of_a_late_answer() {
+        let timeout = || io::Error::new(io::ErrorKind::TimedOut, "no answer");
+        let error = name_late_answer(timeout(), 7, Some(1)).to_string();
+        assert_eq!(error, "no answer; the id of the request is 7, and that of the last answer 1");
+        assert_eq!(name_late_answer(timeout(), 7, None).to_string(), "no answer");
+    }
+
+    #[test]
+    fn error_shows_a_line_that_is_not_json() {
+        let error = error_after("starting\n");
+        let end = "the line is not JSON: starting; nothing but answers may stand on the channel";
+        assert!(error.ends_with(end), "{error}");
+    }
+
+    #[test]
+    fn error_names_the_keys_of_a_refusal() {
+        let error = error_after("{\"id\":1,\"error\":\"unsupported\"}\n");
+        assert!(error.contains("expected an object with `code` and `message`"), "{error}");
+        let error = error_after("{\"id\":1,\"error\":{\"code\":\"no\",\"message\":\"no reads\"}}\n");
+        assert_eq!(error, "counters: unknown error code: no reads");
     }
 
     #[test]

@@ -108,6 +108,7 @@ impl Answer {
 /// The reason why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(expecting = "an object with `code` and `message`")]
 pub struct Refusal {
     /// The kind of error, for programs.
     pub code: ErrorCode,
@@ -156,7 +157,7 @@ impl ErrorCode {
             ErrorCode::Timeout => "timeout",
             ErrorCode::Internal => "internal",
             ErrorCode::BadAnswer => "bad answer",
-            ErrorCode::Other => "error",
+            ErrorCode::Other => "unknown error code",
         }
     }
 }

@@ -52,14 +52,20 @@ impl Session {
         let welcome = control.call(Hello { protocol: PROTOCOL }).map_err(|error| {
             let ended = program.as_mut().and_then(|program| program.ended(LAST_MOMENT));
             io::Error::other(match ended {
-                Some(status) => format!(
-                    "the device's program ended with {status}, before it answered `hello`; messages of that program stand above, if it wrote any"
-                ),
+                Some(status) => {
+                    let wrote = match &error {
+                        CallError::Refused { .. } => format!("; {error}"),
+                        CallError::Channel { .. } => String::new(),
+                    };
+                    format!(
+                        "the device's program ended with {status}, before it answered `hello`{wrote}; messages of \
+                         that program stand above, if it wrote any"
+                    )
+                }
                 None => {
                     let hint = match &error {
                         CallError::Refused { refusal, .. } if refusal.code == ErrorCode::BadAnswer => {
-                            "; an answer is one line of JSON, and nothing else may stand on the channel \
-                             (docs/control-channel.md)"
+                            "; an answer is one line of JSON (docs/control-channel.md)"
                         }
                         _ => "",
                     };
