@@ -15,7 +15,7 @@ use uet_conformance::{
     Test, Verdict, rule, run_instance, spec_mismatch, with_statement,
 };
 use uet_control::{
-    AddPeer, CallError, Configure, Counters, Parameter, Post, PostKind, Reset, Welcome, pattern,
+    AddPeer, CallError, Configure, Counters, Link, Parameter, Post, PostKind, Reset, Welcome, pattern,
 };
 use uet_wire::Spec;
 use uet_wire::catalogue::{PDS_ACK_002, PDS_SYN_003, SES_PLACE_001};
@@ -174,7 +174,13 @@ fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
     }
     let (verdict, what, todo) = match dut.call(Reset {}) {
         Ok(_) => (Health::Ok, "resets all state between rules".to_owned(), ""),
-        Err(error) => (Health::Broken, error.to_string(), "implement it: every rule starts with `reset`"),
+        Err(error) => {
+            let todo = match error.is_unsupported() {
+                true => "implement it: every rule starts with `reset`",
+                false => "every rule starts with `reset`; docs/control-channel.md describes the answer",
+            };
+            (Health::Broken, error.to_string(), todo)
+        }
     };
     say(DoctorLine { check: "reset", verdict, what, todo: todo.into() })?;
     let (verdict, what, todo) = match dut.call(Counters {}) {
@@ -203,7 +209,11 @@ fn operations(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
     note("post_receive", dut.call(room(8)).err());
     note("configure", dut.call(Configure::default()).err());
     let (verdict, what, todo) = match (broken.first(), unsupported.is_empty()) {
-        (Some(error), _) => (Health::Broken, error.clone(), "see docs/control-channel.md for its arguments"),
+        (Some(error), _) => (
+            Health::Broken,
+            error.clone(),
+            "see docs/control-channel.md for its arguments, answer and error codes",
+        ),
         (None, true) => (Health::Ok, good.join(" "), ""),
         (None, false) => (
             Health::Limited,
@@ -295,7 +305,12 @@ fn link(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<bool
         let grown = before.zip(dut.call(Counters {}).ok()).map(|(before, after)| {
             [after.received.saturating_sub(before.received), after.sent.saturating_sub(before.sent)]
         });
-        say(silent(&dut.facts().clone(), grown))?;
+        let facts = dut.facts().clone();
+        let port = match dut.welcome().link {
+            Link::Udp { port, .. } if facts.control => Some(port),
+            _ => None,
+        };
+        say(silent(&facts, port, grown))?;
         return Ok(false);
     }
     let (verdict, what, todo) = match (result.verdict, round_trip(&result.ladder)) {
@@ -328,9 +343,10 @@ fn unanswered(ladder: &Ladder) -> bool {
     sent && !ladder.entries.iter().any(|step| matches!(step.entry, Entry::Received(_)))
 }
 
-/// Explains a link without any reply. `grown` says by how much the device's counters of received and sent packets
-/// grew. A device may clear them in `reset`, so that only growth tells something.
-fn silent(facts: &Facts, grown: Option<[u64; 2]>) -> DoctorLine {
+/// Explains a link without any reply. `port` is the one that `hello` states. `grown` says by how much the device's
+/// counters of received and sent packets grew. A device may clear them in `reset`, so that only growth tells something.
+fn silent(facts: &Facts, port: Option<u16>, grown: Option<[u64; 2]>) -> DoctorLine {
+    let port = port.map(|port| format!("; the port of its `link` is {port}")).unwrap_or_default();
     let counted = match grown {
         Some([received, sent]) if sent > 0 => {
             format!("; the device counts {received} received and {sent} sent, so its replies go elsewhere")
@@ -343,7 +359,7 @@ fn silent(facts: &Facts, grown: Option<[u64; 2]>) -> DoctorLine {
     DoctorLine {
         check: "link",
         verdict: Health::Broken,
-        what: format!("no reply to a write of 64 bytes that was sent to {}{counted}", facts.device),
+        what: format!("no reply to a write of 64 bytes that was sent to {}{port}{counted}", facts.device),
         todo: "check that the device listens at the address and port of its `link`, that it replies to the address of \
                the request and the port of `add_peer` or else of its own `link`, never to the source port, and that no \
                firewall drops UDP"
@@ -398,6 +414,10 @@ fn memory(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<()
         None => (Health::Ok, "read_memory returns the 64 bytes of a write".to_owned(), ""),
         Some(why) if result.verdict == Verdict::Skipped => {
             (Health::Limited, why, "the suite skips rules that read memory")
+        }
+        // The control channel failed, or the write got no ACK.
+        Some(why) if result.verdict == Verdict::Inconclusive => {
+            (Health::Broken, format!("a write of 64 bytes is not read back: {why}"), "")
         }
         Some(why) => (
             Health::Broken,
@@ -496,9 +516,11 @@ mod tests {
     #[test]
     fn a_silent_link_names_the_address_and_what_the_device_counted() {
         let facts = Facts::new(&[[127, 0, 0, 1].into()], [127, 0, 0, 9].into());
-        let line = |grown| silent(&facts, grown).what;
+        let line = |grown| silent(&facts, None, grown).what;
         assert!(line(Some([4, 4])).ends_with("4 received and 4 sent, so its replies go elsewhere"));
         assert!(line(Some([4, 0])).ends_with("none sent, so it does not reply"));
         assert!(line(Some([0, 0])).ends_with("that was sent to 127.0.0.9"));
+        let stated = silent(&facts, Some(4800), None).what;
+        assert!(stated.ends_with("that was sent to 127.0.0.9; the port of its `link` is 4800"));
     }
 }
