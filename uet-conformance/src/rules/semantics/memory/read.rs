@@ -178,6 +178,7 @@ fn several_packets(t: &mut Test<'_>) -> Outcome {
     check_data(t, SES_READ_001, &pieces, &memory, 40, length);
     let stated = |piece: &Data| piece.long().map(|header| header.modified_length());
     for piece in &pieces {
+        t.at_most(SES_READ_001, "bytes of read data in a packet", mtu, piece.bytes.len());
         t.check(SES_READ_007, "modified_length", Some(length as u32), stated(piece));
     }
     Ok(())
