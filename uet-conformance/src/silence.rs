@@ -150,9 +150,13 @@ pub(crate) fn count_mute(dut: &mut StatedDevice<'_>, result: &InstanceResult) ->
     if dut.mute < MUTE {
         return Ok(());
     }
-    let since = dut.silent_since.as_deref();
-    let since = since.map_or("since the begin of the run".into(), |since| format!("since {since}"));
-    Err(format!("the device has been silent {since}, in {MUTE} instances in a row"))
+    Err(match dut.silent_since.as_deref() {
+        Some(since) => format!("the device has been silent since {since}, in {MUTE} instances in a row"),
+        None => format!(
+            "the device sent no packet in {MUTE} instances in a row: `uet doctor` checks its control \
+             channel and link"
+        ),
+    })
 }
 
 /// Brings back a device that has ended, does not answer to `reset`, or has become silent in this instance.

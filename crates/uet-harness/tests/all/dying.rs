@@ -262,7 +262,7 @@ fn a_device_that_never_answers_ends_the_run_soon() {
     let bad = |rule: &RuleResult| matches!(rule.verdict, Verdict::Fail | Verdict::Pass);
     assert!(!result.rules.iter().any(bad));
     let stopped = result.stopped.expect("it ended");
-    assert!(stopped.contains("silent since the begin of the run, in 5 instances in a row"), "{stopped}");
+    assert!(stopped.contains("sent no packet in 5 instances in a row"), "{stopped}");
     assert_eq!(result.rules.iter().map(|rule| rule.instances.inconclusive).sum::<usize>(), 5);
 }
 
@@ -275,7 +275,7 @@ fn skipped_instances_do_not_hide_the_silence() {
     let count = |of: fn(&RuleResult) -> usize| result.rules.iter().map(of).sum::<usize>();
     assert!(count(|rule| rule.instances.skipped) > 0, "some are skipped in between");
     assert_eq!(count(|rule| rule.instances.inconclusive), 5);
-    assert!(result.stopped.is_some_and(|stopped| stopped.ends_with("in 5 instances in a row")));
+    assert!(result.stopped.is_some_and(|stopped| stopped.contains("in 5 instances in a row")));
 }
 
 #[test]
