@@ -109,15 +109,25 @@ fn ends_with_control(ladder: &Ladder) -> bool {
     }
 }
 
-/// Returns the name of a packet instead of its summary, and neither bytes of memory nor numbers of packets; other
-/// values as they are.
-fn kind(seen: &str) -> &str {
+/// Returns the name of a packet and its error instead of its summary, and neither bytes of memory nor numbers of
+/// packets; other values as they are.
+fn kind(seen: &str) -> String {
     match seen.split_once(" PSN ") {
-        Some((kind, _)) if !kind.contains(' ') => kind,
-        _ if seen.starts_with("no answer to packet") => "no answer",
-        _ if seen.starts_with("0x") && seen.contains(" instead of ") => "other bytes",
-        _ => seen,
+        Some((kind, rest)) if !kind.contains(' ') => match error_code(rest) {
+            Some(code) => format!("{kind} {code}"),
+            None => kind.into(),
+        },
+        _ if seen.starts_with("no answer to packet") => "no answer".into(),
+        _ if seen.starts_with("0x") && seen.contains(" instead of ") => "other bytes".into(),
+        _ => seen.into(),
     }
+}
+
+/// Returns the code of the error response in the summary of a packet, if there is one.
+fn error_code(summary: &str) -> Option<&str> {
+    let (_, response) = summary.split_once(" UET_RESPONSE ")?;
+    let code = response.split([' ', ',']).next()?;
+    (!matches!(code, "OK" | "NULL")).then_some(code)
 }
 
 /// Replaces numbers by N, because those of one cause differ from rule to rule and from run to run.
@@ -308,6 +318,8 @@ mod tests {
     #[test]
     fn packet_is_named_by_its_kind() {
         assert_eq!(kind("ACK_CC PSN 7 CACK 7"), "ACK_CC");
+        assert_eq!(kind("ACK PSN 7 CACK 6 0x1 > 0x2 REQ_CLEAR UET_RESPONSE BAD_MKEY"), "ACK BAD_MKEY");
+        assert_eq!(kind("ACK PSN 7 CACK 7 0x1 > 0x2 UET_RESPONSE OK 16 B"), "ACK");
         assert_eq!(kind("0x12 instead of 0x34 at byte 8"), "other bytes");
         assert_eq!(kind("UET_DEFAULT_RESPONSE OK"), "UET_DEFAULT_RESPONSE OK");
     }
