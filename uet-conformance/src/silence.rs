@@ -84,7 +84,7 @@ pub(crate) fn observation(ladder: &Ladder) -> Observation {
     let (first, last) = (ladder.first_unanswered().unwrap_or_default(), ladder.packets().count());
     let which = if first == last { format!("packet {first}") } else { format!("packets {first} to {last}") };
     let seen = format!("no answer to {which}, and none to {KNOCKS} plain writes after a reset");
-    Observation { packet: first, request: Some(first), ..life("the device goes on to answer", seen) }
+    Observation { packet: first, request: Some(first), ..life("that the device goes on to answer", seen) }
 }
 
 /// Returns an observation about a device that does not go on.
@@ -109,13 +109,13 @@ pub(crate) fn end(dut: &mut dyn Dut, outcome: &Outcome) -> Option<String> {
 /// Returns what shows that the device has ended. It is about the first packet after its last one.
 pub(crate) fn ended(ladder: &Ladder, seen: &str) -> Observation {
     let (last, request) = (ladder.packets().count(), ladder.first_unanswered());
-    let ended = life("the device goes on", seen.to_owned());
+    let ended = life("that the device goes on", seen.to_owned());
     Observation { packet: request.unwrap_or(last), request, ..ended }
 }
 
 /// Returns what shows that the device has ended, or hangs, since this instance: it does not answer `reset`.
 pub(crate) fn late(last: &str, how: Option<&str>, error: &CallError) -> Observation {
-    life("the device goes on", late_end(last, how, error))
+    life("that the device goes on", late_end(last, how, error))
 }
 
 fn late_end(last: &str, how: Option<&str>, error: &CallError) -> String {

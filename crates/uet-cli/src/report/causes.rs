@@ -276,8 +276,8 @@ mod tests {
     #[test]
     fn silence_is_one_cause_whatever_the_packet() {
         let silent = |packets| format!("no answer to {packets}, and none to 4 plain writes after a reset");
-        let name = |packets| named("the device goes on to answer", Some(&silent(packets)));
-        assert_eq!(name("packet 3"), "expected the device goes on to answer, seen no answer");
+        let name = |packets| named("that the device goes on to answer", Some(&silent(packets)));
+        assert_eq!(name("packet 3"), "expected that the device goes on to answer, seen no answer");
         assert_eq!(name("packet 3"), name("packets 12 to 17"));
     }
 
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn end_of_the_device_is_the_first_cause() {
         let mut failed = ["1", "40"].map(|all| rule(all, "modified_length 16", Some(all))).to_vec();
-        failed.push(rule("last", "the device goes on", Some("it ended: exit status: 7")));
+        failed.push(rule("last", "that the device goes on", Some("it ended: exit status: 7")));
         failed[2].failing[0].liveness = Liveness::Ended;
         let causes = of_rules(&failed);
         let counts: Vec<usize> = causes.iter().map(|cause| cause.rules.len()).collect();

@@ -155,7 +155,7 @@ fn dying_device_fails_the_rule_and_is_restarted() {
     let device = format!("exec:{hears} | {nic} emulate --listen 127.0.0.1:0 --control stdio; exit 7");
     let run = uet(&["run", "--dut", &device, "--id", "ack/requested", "--id", "ack/retx"]);
     assert_eq!(run.code, 1, "{}{}", run.out, run.err);
-    let told = "fail  ROB-LIFE-001: expected the device goes on, seen it ended: exit status: 7";
+    let told = "fail  ROB-LIFE-001: expected that the device goes on, seen it ended: exit status: 7";
     assert_eq!(run.out.lines().filter(|line| line.contains(told)).count(), 2, "{}", run.out);
     assert!(run.out.contains("2 fail (uet-emulator "), "{}", run.out);
 }
