@@ -107,6 +107,20 @@ impl Test<'_> {
         }
     }
 
+    /// Gives the device time: until the rule ends, it keeps idle contexts, and sends a lost packet several
+    /// times.
+    pub(crate) fn make_patient(&mut self) -> Outcome {
+        if self.parameter("idle_time") > 0 {
+            self.configure("idle_time", 0)?;
+        }
+        for retries in ["max_rto_retx_cnt", "max_nack_retx_cnt"] {
+            if self.parameter(retries) < 3 {
+                self.configure(retries, 5)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Tries to set a parameter that makes a rule stricter; returns whether the device accepted it.
     pub fn try_configure(&mut self, name: &str, value: impl Into<Value>) -> Result<bool, Stop> {
         let value = value.into();

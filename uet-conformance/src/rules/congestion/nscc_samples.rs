@@ -58,6 +58,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[CC_RTT_001])
         .over(&[&AMBIGUOUS, &CARRIER, &START])
         .measure(|t| {
+            t.make_patient()?;
             let (mut flow, _) = flow_of_windows(t, 60)?;
             let base = t.base_rtt()?;
             let short = flow.way * 2 <= base && t.nack_wait() * 4 <= t.rto();
@@ -96,7 +97,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[CC_RTT_001])
         .over(&[&UNMEASURED, &CARRIER, &START])
         .measure(|t| {
-            let (mut flow, _) = flow_of_windows(t, 80)?;
+            let (mut flow, _) = flow_of_windows(t, 120)?;
             let base = t.base_rtt()?;
             require(flow.way * 2 <= base, "a round trip is not well below the device's base_rtt")?;
             let (answers, round) = timely_answers(t, &flow)?;

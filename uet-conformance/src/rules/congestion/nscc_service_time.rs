@@ -80,6 +80,7 @@ pub(super) const RULES: &[Rule] = &[
     .needs(&[READ, NSCC])
     .over(&[&REPEATED, &MODE, &START])
     .run(|t| {
+        t.make_patient()?;
         t.congestion_or_both("nscc")?;
         let (peer, mode, mtu) = (t.peer(0)?, t.value(&MODE), t.mtu());
         let mut target = Target::established(t, peer, mode)?;

@@ -108,10 +108,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_PDC_003])
         .over(&[&MODE, &CARRIER, &STRANGER, &PACKET])
         .run(|t| {
-            // The device may close idle contexts.
-            if t.parameter("idle_time") > 0 {
-                t.configure("idle_time", 0)?;
-            }
+            t.make_patient()?;
             let (mut target, written) = message_in_flight(t, 1)?;
             target.ack(t, 1)?;
             t.ends(PDS_PDC_003, written, Status::Ok)?;
