@@ -2,6 +2,7 @@
 
 use super::step::{Fate, Form, Sequence, Step, Wrong};
 use crate::{Edit, fewer_steps};
+use std::collections::BTreeSet;
 use uet_control::Hex;
 
 /// Returns a conversation with fewer and simpler steps that still fails in the same way. Calls `fails` at
@@ -14,6 +15,10 @@ pub fn shrink(sequence: Sequence, budget: usize, mut fails: impl FnMut(&Sequence
         asked && fails(sequence)
     };
     let mut small = fewer_steps(sequence, |sequence| &mut sequence.steps, &mut still);
+    let named = without_unnamed(&small);
+    if named != small && still(&named) {
+        small = named;
+    }
     for change in SETTINGS {
         let mut plain = small.clone();
         change(&mut plain);
@@ -165,6 +170,19 @@ fn first_alone<T: Default + PartialEq>(list: &mut Vec<T>) {
     }
 }
 
+/// Returns the conversation without the contexts that no step names. Renumbers the others.
+fn without_unnamed(whole: &Sequence) -> Sequence {
+    let mut less = whole.clone();
+    let contexts = less.steps.iter_mut().filter_map(|step| step.context_mut().copied());
+    let named: BTreeSet<usize> = contexts.collect();
+    let mut numbers = 0..;
+    less.contexts.retain(|_| numbers.next().is_some_and(|number| named.contains(&number)));
+    for context in less.steps.iter_mut().filter_map(Step::context_mut) {
+        *context = named.range(..*context).count();
+    }
+    less
+}
+
 /// Removes the contexts and regions that nobody uses, from the last on.
 fn forget(mut small: Sequence, mut still: impl FnMut(&Sequence) -> bool) -> Sequence {
     loop {
@@ -188,6 +206,32 @@ fn forget(mut small: Sequence, mut still: impl FnMut(&Sequence) -> bool) -> Sequ
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::step::ContextPlan;
+
+    #[test]
+    fn contexts_that_no_step_names_are_dropped() {
+        let context = |pdcid| ContextPlan { peer: 0, job: 0, rod: false, pdcid, start: 1 };
+        let close = |context| Step::Close { context, same: false };
+        let whole = Sequence {
+            contexts: [11, 12, 13, 14].map(context).to_vec(),
+            steps: [0, 1, 3].map(close).to_vec(),
+            ..Sequence::default()
+        };
+        let fails = |sequence: &Sequence| {
+            let closes = |pdcid: u16| {
+                sequence.steps.iter().any(|step| match step {
+                    Step::Close { context, .. } => {
+                        sequence.contexts.get(*context).is_some_and(|plan| plan.pdcid == pdcid)
+                    }
+                    _ => false,
+                })
+            };
+            closes(12) && closes(14)
+        };
+        let small = shrink(whole, 1000, fails);
+        assert_eq!(small.contexts, [12, 14].map(context));
+        assert_eq!(small.steps, [0, 1].map(close));
+    }
 
     #[test]
     fn only_the_steps_that_fail_are_left() {
