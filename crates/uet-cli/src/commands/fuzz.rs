@@ -367,15 +367,27 @@ fn changed(finding: &Finding) -> Vec<String> {
     lines
 }
 
-/// Returns a line for each step of a finding.
+/// Returns the numbers of the packets that a step sent, in the capture. Empty if it sent none.
+fn sent(finding: &Finding, step: usize) -> String {
+    let numbered = finding.passed.iter().zip(1u64..);
+    let mut numbers = numbered.filter(|(packet, _)| packet.step == Some(step)).map(|(_, number)| number);
+    match (numbers.next(), numbers.last()) {
+        (Some(only), None) => format!(" (packet {only})"),
+        (Some(first), Some(last)) => format!(" (packets {first} to {last})"),
+        (None, _) => String::new(),
+    }
+}
+
+/// Returns a line for each step of a finding, with its packets in the capture.
 fn steps(finding: &Finding) -> Vec<String> {
     let steps = &finding.script.steps;
     if steps.is_empty() {
         return vec!["no step is needed: the plain write that checks the device shows it".into()];
     }
-    let shown = steps.iter().zip(1u64..).take(SHOWN);
-    let mut lines: Vec<String> =
-        shown.map(|(step, number)| format!("step {number}: {}", fuzz::in_words(step))).collect();
+    let shown = steps.iter().enumerate().take(SHOWN);
+    let mut lines: Vec<String> = shown
+        .map(|(index, step)| format!("step {}{}: {}", index + 1, sent(finding, index), fuzz::in_words(step)))
+        .collect();
     match steps.len().saturating_sub(SHOWN) {
         0 => {}
         more => lines.push(format!("{} in the script", counted(more as u64, "more step"))),

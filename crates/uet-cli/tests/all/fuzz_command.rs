@@ -57,7 +57,7 @@ fn a_device_that_ends_is_found_and_kept() {
     assert!(early.contains("; minimizing; saved for now: ") && early.ends_with(".json"), "{early}");
     let cause = run.out.lines().nth(1).unwrap();
     assert!(
-        ["    step 1: ", "    packet ", "    no step "].iter().any(|start| cause.starts_with(start)),
+        ["    step 1", "    packet ", "    no step "].iter().any(|start| cause.starts_with(start)),
         "{cause}"
     );
     assert!(run.out.contains(".pcapng\n"), "{}", run.out);

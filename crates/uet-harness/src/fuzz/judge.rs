@@ -50,6 +50,8 @@ pub(super) struct Bench<'a> {
     closed: bool,
     fresh: bool,
     passed: Vec<PassedPacket>,
+    /// Number of steps since the last reset.
+    steps: usize,
     /// Packets to the device and from it.
     pub(super) packets: [u64; 2],
 }
@@ -71,6 +73,7 @@ impl<'a> Bench<'a> {
             closed: true,
             fresh: false,
             passed: Vec::new(),
+            steps: 0,
             packets: [0; 2],
         }
     }
@@ -98,9 +101,13 @@ impl<'a> Bench<'a> {
         self.fresh
     }
 
-    /// Takes the packets since the last reset.
-    pub(super) fn take_passed(&mut self) -> Vec<PassedPacket> {
-        core::mem::take(&mut self.passed)
+    /// Takes the packets since the last reset, for a script of the last `steps` steps.
+    pub(super) fn take_passed(&mut self, steps: usize) -> Vec<PassedPacket> {
+        let mut passed = core::mem::take(&mut self.passed);
+        for packet in &mut passed {
+            packet.step = packet.step.and_then(|step| (step + steps).checked_sub(self.steps));
+        }
+        passed
     }
 
     /// Resets the device and checks its health.
@@ -162,8 +169,9 @@ impl<'a> Bench<'a> {
         let closed = self.play(|player| {
             player.play(script)?;
             player.close()
-        })?;
-        self.closed &= closed;
+        });
+        self.steps += script.steps.len();
+        self.closed &= closed?;
         self.check_memory()?;
         self.check_pulse(self.closed)?;
         self.check_memory()?;
@@ -195,6 +203,7 @@ impl<'a> Bench<'a> {
         let begin = begin.filter(|_| self.target.is_real_time()).unwrap_or_default();
         for packet in &mut passed {
             packet.at += begin;
+            packet.step = packet.step.map(|step| step + self.steps);
             self.packets[usize::from(packet.wire.src == device)] += 1;
         }
         self.passed.extend(passed);
@@ -210,6 +219,7 @@ impl<'a> Bench<'a> {
     fn reset(&mut self) -> Result<(), Verdict> {
         self.prepare()?;
         self.passed.clear();
+        self.steps = 0;
         Ok(())
     }
 
@@ -383,7 +393,7 @@ mod tests {
     use super::*;
     use crate::fuzz::Inside;
     use core::net::{IpAddr, Ipv4Addr};
-    use uet_conformance::Pdc;
+    use uet_conformance::{Pdc, Wire};
     use uet_emulator::Config;
 
     /// Records how long its control channel may be silent.
@@ -415,6 +425,21 @@ mod tests {
     }
 
     #[test]
+    fn packets_have_the_steps_of_the_last_cases() {
+        let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
+        let passed = |step| {
+            let wire = Wire::new(any, any, 0, Vec::new());
+            PassedPacket { at: Duration::ZERO, wire, change: String::new(), step }
+        };
+        let mut target = Inside::new(Config::default()).unwrap();
+        let mut bench = Bench::new(&mut target, 1, 1.0);
+        // Three steps of an earlier case, and two of the last one.
+        (bench.steps, bench.passed) = (5, [Some(2), Some(3), None, Some(4)].map(passed).to_vec());
+        let steps: Vec<_> = bench.take_passed(2).into_iter().map(|packet| packet.step).collect();
+        assert_eq!(steps, [None, Some(0), None, Some(1)]);
+    }
+
+    #[test]
     fn a_pulse_has_a_pdcid_that_nothing_else_had() {
         let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
         let request = |local: u16| {
@@ -424,7 +449,8 @@ mod tests {
         };
         let mut target = Inside::new(Config::default()).unwrap();
         let mut bench = Bench::new(&mut target, 1, 1.0);
-        let passed = |id| PassedPacket { at: Duration::ZERO, wire: request(id), change: String::new() };
+        let passed =
+            |id| PassedPacket { at: Duration::ZERO, wire: request(id), change: String::new(), step: None };
         bench.passed = (1..=u16::MAX).filter(|id| *id != 0x54bc).map(passed).collect();
         assert_eq!(bench.unused(), PdcId(0x54bc));
     }

@@ -58,7 +58,7 @@ impl Trials<'_, '_> {
         // A symptom during shutdown may be a consequence of the shutdown.
         let shown = what.is_some() && !self.options.is_stopped();
         if shown {
-            self.passed = self.bench.take_passed();
+            self.passed = self.bench.take_passed(script.steps.len());
             self.what = what;
         }
         self.count += 1;

@@ -159,6 +159,9 @@ pub struct PassedPacket {
     pub wire: Wire,
     /// The changes of the fuzzer in it: `ses.message_offset 0 to 7`. Empty for a valid packet.
     pub change: String,
+    /// The step of the script that sent it, counted from 0. `None` for a packet of the device, and for one that only
+    /// checks the device.
+    pub step: Option<usize>,
 }
 
 /// Result of a run.
@@ -234,6 +237,7 @@ pub fn run(
                 // A signal from the terminal has also ended a device started from it.
                 break;
             }
+            let script = joined(&history);
             let finding = Finding {
                 trouble,
                 what,
@@ -242,8 +246,8 @@ pub fn run(
                 reproduced: false,
                 // The run has ended if this one is read.
                 not_minimized: Some(ENDED.into()),
-                script: joined(&history),
-                passed: bench.take_passed(),
+                passed: bench.take_passed(script.steps.len()),
+                script,
             };
             let trials = Trials {
                 bench: &mut bench,

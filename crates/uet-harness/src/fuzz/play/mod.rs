@@ -40,6 +40,8 @@ pub(super) struct Player<'a> {
     closed: Vec<Opened>,
     /// Contexts of the script.
     own: Vec<Own>,
+    /// Number of the present step.
+    current: Option<usize>,
     /// Number of packets of the present step.
     sent: usize,
     /// Packets that the network delays until the end of the step.
@@ -73,6 +75,7 @@ impl<'a> Player<'a> {
             unrefused: BTreeMap::new(),
             closed: Vec::new(),
             own: Vec::new(),
+            current: None,
             sent: 0,
             late: Vec::new(),
             asks: Vec::new(),
@@ -100,13 +103,14 @@ impl<'a> Player<'a> {
                 sent: Vec::new(),
             })
             .collect();
-        for step in &script.steps {
-            self.sent = 0;
+        for (number, step) in script.steps.iter().enumerate() {
+            (self.current, self.sent) = (Some(number), 0);
             self.step(step)?;
             for (wire, change) in core::mem::take(&mut self.late) {
                 self.transmit(&wire, &change)?;
             }
         }
+        self.current = None;
         Ok(())
     }
 
@@ -390,7 +394,8 @@ impl<'a> Player<'a> {
 
     /// Records a packet.
     fn note(&mut self, wire: Wire, change: &str) {
-        self.passed.push(PassedPacket { at: self.dut.now(), wire, change: change.to_owned() });
+        let step = self.current.filter(|_| wire.src != self.way().1);
+        self.passed.push(PassedPacket { at: self.dut.now(), wire, change: change.to_owned(), step });
         let number = self.passed.len() - 1;
         let ours = self.is_ours(number as u64);
         let Some(PassedPacket { wire, .. }) = self.passed.last() else { return };
