@@ -277,8 +277,15 @@ impl Fuzz {
     }
 
     fn again(&self, target: &mut dyn Target, path: &Path, options: &Options) -> io::Result<Outcome> {
-        let no_finding =
-            |error: &dyn Display| about(path, format_args!("this is no saved finding (JSON): {error}"));
+        let no_finding = |error: &dyn Display| {
+            let beside = path.with_extension("json");
+            let why = if beside != path && beside.is_file() {
+                format!("use the file beside it, {}", beside.display())
+            } else {
+                format!("{error}; expected a file such as findings/crash-1-63.json, as `uet fuzz` saves it")
+            };
+            about(path, format_args!("this is no saved finding (JSON): {why}"))
+        };
         let text = file::read_text(path, file::MAX_SCRIPT).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData => no_finding(&error),
             _ => about(path, error),

@@ -199,13 +199,16 @@ const CAPTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpora/captur
 
 #[test]
 fn unusable_targets_are_reported() {
+    let capture = common::file("crash.pcapng", &[0xff]);
+    common::file("crash.json", b"{}");
     for (args, said) in [
         (&["udp://127.0.0.1:9"][..], "a plain request gets no answer"),
         (&["udp://127.0.0.1"], "expected udp://HOST:PORT"),
         (&["embedded", "--restart", "true"], "the argument DEVICE is missing"),
         (&["exec:exit 3"], "the device's program ended"),
         (&["--again", "/nonexistent"], "/nonexistent"),
-        (&["--again", CAPTURE], "loss.pcapng: this is no saved finding (JSON): "),
+        (&["--again", CAPTURE], "; expected a file such as findings/crash-1-63.json, as `uet fuzz` saves it"),
+        (&["--again", &capture], "crash.pcapng: this is no saved finding (JSON): use the file beside it, "),
     ] {
         let run = uet(&[&["fuzz"], args].concat());
         assert_eq!(run.code, 2, "{args:?}: {}{}", run.out, run.err);
