@@ -176,10 +176,13 @@ impl FromStr for Numbers {
         let range = match text.split_once('-') {
             None => number(text).map(|number| (number, number)),
             Some((first, "")) => number(first).map(|first| (first, u64::MAX)),
-            Some((first, last)) => number(first).zip(number(last)).filter(|(first, last)| first <= last),
+            Some((first, last)) => number(first).zip(number(last)),
         };
         let (first, last) =
             range.ok_or("expected packet numbers from 1: 7, 1-10, 100-, or several with commas")?;
+        if first > last {
+            return Err(format!("the range ends before it begins; did you mean {last}-{first}?"));
+        }
         Ok(Numbers { first, last })
     }
 }

@@ -116,7 +116,7 @@ fn bad_arguments_suggest_a_correction() {
         (&["decode", "--type", "AKC", "x"], "did you mean ACK"),
         (&["decode", "--finding", "WIRE-SES-03", "x"], "did you mean WIRE-SES-003"),
         (&["decode", "--packets", "0", "x"], "packet numbers from 1: 7, 1-10, 100-"),
-        (&["decode", "--packets", "9-1", "x"], "packet numbers from 1: 7, 1-10, 100-"),
+        (&["decode", "--packets", "9-1", "x"], "the range ends before it begins; did you mean 1-9?"),
         (&["decode", "--pdc", "0x12345", "x"], "up to four hexadecimal digits"),
         (&["decoed"], "'decode'"),
         (&["layout", "nak"], "did you mean nack"),
