@@ -4,7 +4,7 @@ use crate::paint::Paint;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
 use uet_packet_io::hex::Hex;
-use uet_packet_io::json::{Decoded, Time};
+use uet_packet_io::json::{CaptureInterface, Decoded, Time};
 use uet_wire::PdcId;
 use uet_wire::derived::{DERIVED, Derived, derived};
 use uet_wire::layout::{Kind, Layout, Place};
@@ -19,6 +19,10 @@ pub fn tree(out: &mut Vec<u8>, decoded: &Decoded<'_>, paint: Paint) -> io::Resul
     writeln!(out, "{}", paint.strong(packet))?;
     if let Some(time) = record.time {
         line(out, paint, (2, "time"), Said { value: Time(time), range: None, meaning: "" })?;
+    }
+    if let Some(CaptureInterface { number, name }) = record.interface {
+        let value = name.map_or_else(|| number.to_string(), |name| format!("{number} ({name})"));
+        line(out, paint, (2, "interface"), Said { value, range: None, meaning: "" })?;
     }
     let mut offset = record.link.len();
     for (layout, header) in decoded.view().headers() {

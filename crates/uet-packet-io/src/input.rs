@@ -2,7 +2,7 @@
 
 use crate::capture::SECRETS_TYPE;
 use crate::hex;
-use crate::json::Record;
+use crate::json::{CaptureInterface, Record};
 use core::time::Duration;
 use flate2::read::MultiGzDecoder;
 use jiff::Timestamp;
@@ -223,6 +223,8 @@ struct Section {
     /// The byte order of a pcapng file. `None` for pcap.
     blocks: Option<ByteOrder>,
     interfaces: Vec<Interface>,
+    /// The names of the interfaces of a pcapng file.
+    names: Vec<Option<String>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -241,6 +243,16 @@ impl Section {
             Some(ByteOrder::Little) => u32::from_le_bytes(*length) < 12,
             None => false,
         }
+    }
+
+    /// Returns the interface of a packet, if there are several.
+    fn interface(&self, block: &PcapBlockOwned<'_>) -> Option<CaptureInterface<'_>> {
+        let number = match block {
+            PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => packet.if_id,
+            _ => 0,
+        };
+        let name = self.names.get(number as usize).filter(|_| self.names.len() > 1)?;
+        Some(CaptureInterface { number, name: name.as_deref() })
     }
 
     /// Records how many packets an interface has dropped. Returns the number since its previous statistics.
@@ -309,7 +321,9 @@ fn capture(input: impl Read + Send, taker: &mut dyn Taker) -> Result<(), InputEr
                 }
                 if let Some(found) = packet(&block, &mut section).map_err(|why| damaged(offset, &why))? {
                     number += 1;
-                    if taker.packet(Record { number, ..found }).map_err(InputError::Sink)?.is_break() {
+                    let interface = section.interface(&block);
+                    let found = Record { number, interface, ..found };
+                    if taker.packet(found).map_err(InputError::Sink)?.is_break() {
                         return Ok(());
                     }
                 }
@@ -349,7 +363,7 @@ fn header_length(first: &[u8]) -> usize {
 
 /// Returns the packet of a block, if it has one. Records the interfaces that blocks describe.
 fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Option<Record<'a>>, String> {
-    let Section { blocks, interfaces } = section;
+    let Section { blocks, interfaces, names } = section;
     let record = |interface: Interface, time, data: &'a [u8], wire: u32| {
         Some(Record { time, ..record(interface.link, data, wire as usize) })
     };
@@ -369,7 +383,7 @@ fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Optio
         },
         PcapBlockOwned::NG(Block::SectionHeader(header)) => {
             let order = if header.big_endian() { ByteOrder::Big } else { ByteOrder::Little };
-            *section = Section { blocks: Some(order), interfaces: Vec::new() };
+            *section = Section { blocks: Some(order), ..Section::default() };
             None
         }
         PcapBlockOwned::NG(Block::InterfaceDescription(block)) => {
@@ -383,6 +397,8 @@ fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Optio
                 _ => block.if_tsoffset,
             };
             interfaces.push(Interface { link: block.linktype, resolution, offset, snap, dropped: 0 });
+            let name = block.if_name().and_then(Result::ok).filter(|name| is_printable(name));
+            names.push(name.map(str::to_owned));
             None
         }
         PcapBlockOwned::NG(Block::EnhancedPacket(block)) => {
@@ -411,6 +427,11 @@ fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Optio
         },
         PcapBlockOwned::NG(_) => None,
     })
+}
+
+/// Returns whether a name from a capture can be shown as it is.
+fn is_printable(name: &str) -> bool {
+    (1..256).contains(&name.len()) && name.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
 }
 
 /// Returns clock ticks per second: a power of 10, or a power of 2 if the highest bit is set. The reader's own function

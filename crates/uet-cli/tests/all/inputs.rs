@@ -73,7 +73,42 @@ fn pcapng_with_interfaces_of_other_clocks_and_links() {
         );
         assert!(packets.iter().all(|packet| packet["fields"]["pds.psn"] == 73728));
         assert_eq!(packets[1]["stack"][0], "ipv4");
+        // The last section has one interface.
+        let interfaces: Vec<_> =
+            packets.iter().map(|packet| packet["interface"]["number"].as_u64()).collect();
+        assert_eq!(interfaces, [Some(0), Some(1), Some(2), Some(0), None]);
+        assert!(packets[4].get("interface").is_none());
     }
+}
+
+#[test]
+fn packets_of_several_interfaces_name_theirs() {
+    let (order, frame) = (Order::Little, write());
+    let named = |name: &[u8; 4]| {
+        let option = [&order.two(2)[..], &order.two(4), name, &[0; 4]].concat();
+        block(order, 1, &[&order.two(1)[..], &order.two(0), &order.four(0), &option].concat())
+    };
+    let content = [
+        section(order),
+        named(b"eth0"),
+        named(b"a\"\\b"),
+        named(b"a\x1b[m"),
+        enhanced(order, 1, 1, frame.len(), &frame),
+        enhanced(order, 2, 2, frame.len(), &frame),
+    ]
+    .concat();
+    let (_, packets) = json("named-interfaces.pcapng", &content);
+    let interfaces: Vec<_> = packets.iter().map(|packet| packet["interface"].clone()).collect();
+    let quoted = serde_json::json!({"number": 1, "name": "a\"\\b"});
+    assert_eq!(interfaces, [quoted, serde_json::json!({"number": 2, "name": null})]);
+    let path = file("named-interfaces.pcapng", &content);
+    let text = uet(&["decode", &path]).out;
+    let interfaces: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("  interface")).collect();
+    assert_eq!(interfaces.iter().map(|it| it.trim()).collect::<Vec<_>>(), ["1 (a\"\\b)", "2"]);
+    // `uet encode` accepts the key.
+    let lines = uet(&["decode", "--format", "json", &path]).out;
+    let run = uet_with(lines.as_bytes(), &["encode", "-"]);
+    assert_eq!((run.code, run.out.lines().count()), (0, 2), "{}", run.err);
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub struct Record<'a> {
     pub number: u64,
     /// The time of capture.
     pub time: Option<Timestamp>,
+    /// The interface, if the capture has described several before this packet.
+    pub interface: Option<CaptureInterface<'a>>,
     /// The header of the link type. Empty for Ethernet.
     pub link: &'a [u8],
     /// The link type, if it is not supported.
@@ -30,6 +32,33 @@ pub struct Record<'a> {
     pub bytes: &'a [u8],
     /// The length of `bytes` on the wire.
     pub wire: usize,
+}
+
+/// The interface of a packet in a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CaptureInterface<'a> {
+    /// Its number in the section of the capture, counted from 0.
+    pub number: u32,
+    /// Its name. `None` if the capture has none of up to 255 printable ASCII characters.
+    pub name: Option<&'a str>,
+}
+
+impl Serialize for CaptureInterface<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("number", &self.number)?;
+        map.serialize_entry("name", &self.name.map(Text))?;
+        map.end()
+    }
+}
+
+/// Text that may contain characters to escape.
+struct Text<'a>(&'a str);
+
+impl Serialize for Text<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self.0)
+    }
 }
 
 /// A parsed packet, ready to be written as JSON.
@@ -132,12 +161,15 @@ impl<'a> Decoded<'a> {
     }
 }
 
-/// Serializes the record's number and time, the keys of the packet, and with `raw` its bytes.
+/// Serializes the record's number, time and interface, the keys of the packet, and with `raw` its bytes.
 impl Serialize for Decoded<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("number", &self.record.number)?;
         map.serialize_entry("time", &self.record.time.map(Time))?;
+        if let Some(interface) = &self.record.interface {
+            map.serialize_entry("interface", interface)?;
+        }
         self.view().serialize_into(&mut map)?;
         map.serialize_entry("protection", &self.protected())?;
         if self.raw {

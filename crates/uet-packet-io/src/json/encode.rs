@@ -88,7 +88,7 @@ pub fn encode_sealed(packet: &Value, settings: &Settings, keys: &KeyRing) -> Res
 
 /// Returns the keys of a record: the keys of a packet, and those that decoding adds.
 fn keys() -> impl Iterator<Item = &'static str> {
-    ["number", "time"].into_iter().chain(KEYS.iter().copied()).chain(["protection", "raw"])
+    ["number", "time", "interface"].into_iter().chain(KEYS.iter().copied()).chain(["protection", "raw"])
 }
 
 /// The JSON to convert.

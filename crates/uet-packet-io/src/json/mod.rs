@@ -4,5 +4,5 @@ mod decode;
 mod encode;
 mod write;
 
-pub use decode::{Decoded, Protection, Record, Time};
+pub use decode::{CaptureInterface, Decoded, Protection, Record, Time};
 pub use encode::{EncodeError, Settings, encode, encode_sealed};
