@@ -2,6 +2,8 @@
 
 use crate::draw::listed;
 use crate::layout::{Kind, Layer, Layout, Place, Row, Values};
+use crate::registry::{NextHdr, PdsType};
+use crate::validate::may_follow;
 use core::fmt::{self, Debug, Display, Formatter};
 
 /// The reason why a packet could not be parsed to its end.
@@ -269,6 +271,21 @@ enum Reason {
         stated: u32,
         lacks_som: bool,
     },
+    /// The PDS header has another form than its type requires.
+    FormMismatch {
+        kind: PdsType,
+        form: &'static Layout,
+    },
+    /// The SES header must not follow a PDS header of this type.
+    SesMismatch {
+        kind: PdsType,
+        next: NextHdr,
+    },
+    /// `pds.next_hdr` is `stated`, but the SES header is of type `present`, or absent.
+    NextMismatch {
+        stated: NextHdr,
+        present: Option<NextHdr>,
+    },
 }
 
 impl WriteError {
@@ -302,6 +319,21 @@ impl WriteError {
         Self::new(Reason::PayloadMismatch { field, present, stated, lacks_som })
     }
 
+    /// Creates the error for a PDS header with the type of another form.
+    pub(crate) const fn form(kind: PdsType, form: &'static Layout) -> Self {
+        Self::new(Reason::FormMismatch { kind, form })
+    }
+
+    /// Creates the error for a SES header that must not follow a PDS header of this type.
+    pub(crate) const fn ses(kind: PdsType, next: NextHdr) -> Self {
+        Self::new(Reason::SesMismatch { kind, next })
+    }
+
+    /// Creates the error for a `pds.next_hdr` that states another SES header than is present.
+    pub(crate) const fn next_hdr(stated: NextHdr, present: Option<NextHdr>) -> Self {
+        Self::new(Reason::NextMismatch { stated, present })
+    }
+
     /// Adds the header of the field. Inlined, so callers that drop the error pay nothing.
     #[inline(always)]
     pub(crate) fn in_header<const N: usize>(&self, header: &'static Layout, bytes: &[u8; N]) -> Self {
@@ -325,7 +357,11 @@ impl WriteError {
             Reason::FieldAbsent { .. } => WriteErrorKind::FieldAbsent,
             Reason::BufferTooShort { .. } => WriteErrorKind::BufferTooShort,
             Reason::LengthTooLong { .. } => WriteErrorKind::LengthTooLong,
-            Reason::Mismatch { .. } | Reason::PayloadMismatch { .. } => WriteErrorKind::Mismatch,
+            Reason::Mismatch { .. }
+            | Reason::PayloadMismatch { .. }
+            | Reason::FormMismatch { .. }
+            | Reason::SesMismatch { .. }
+            | Reason::NextMismatch { .. } => WriteErrorKind::Mismatch,
         }
     }
 
@@ -337,6 +373,8 @@ impl WriteError {
             | Reason::LengthTooLong { field, .. }
             | Reason::Mismatch { field, .. }
             | Reason::PayloadMismatch { field, .. } => Some(field),
+            Reason::FormMismatch { .. } | Reason::SesMismatch { .. } => Some("pds.type"),
+            Reason::NextMismatch { .. } => Some("pds.next_hdr"),
             Reason::BufferTooShort { .. } => None,
         }
     }
@@ -424,6 +462,22 @@ impl Display for WriteError {
                     ""
                 })
             }
+            Reason::FormMismatch { kind, form } => {
+                let kind = Code(kind.code(), kind.name());
+                write!(f, "field `pds.type` is {kind}, but the PDS header has the form `{}`", form.name)
+            }
+            Reason::SesMismatch { kind, next } => {
+                let (takes, kind) = (taken_by(kind), Code(kind.code(), kind.name()));
+                write!(f, "field `pds.type` is {kind}, which takes {takes}, but the SES header is {next}")
+            }
+            Reason::NextMismatch { stated, present } => {
+                let stated = Code(stated.code(), stated.name());
+                write!(f, "field `pds.next_hdr` is {stated}, but ")?;
+                match present {
+                    Some(next) => write!(f, "the SES header is {next}: leave it 0, `emit` sets it"),
+                    None => f.write_str("the packet has no SES header"),
+                }
+            }
         }
     }
 }
@@ -444,19 +498,41 @@ impl Eq for WriteError {}
 
 impl core::error::Error for WriteError {}
 
+/// Returns which SES headers may follow a PDS header of this type, in words.
+fn taken_by(kind: PdsType) -> &'static str {
+    let allowed = may_follow(kind);
+    let may = |next: NextHdr| allowed.contains(next.code().into());
+    match (may(NextHdr::UET_HDR_REQUEST_STD), may(NextHdr::UET_HDR_RESPONSE_DATA)) {
+        (true, true) => "a request or a response with data",
+        (true, false) => "a request",
+        (false, true) => "a response",
+        (false, false) => "no SES header",
+    }
+}
+
+/// Displays a code point by its number and its name: `1 (CREDIT)`.
+struct Code(u8, Option<&'static str>);
+
+impl Display for Code {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        match self.1 {
+            Some(name) => write!(f, " ({name})"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Displays a value of a field: `1 (CREDIT)`.
 struct RowValue(&'static Row, u8);
 
 impl Display for RowValue {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.1)?;
-        match self.0.kind {
-            Kind::Code(registry) => match registry.entry(self.1) {
-                Some(entry) => write!(f, " ({})", entry.name),
-                None => Ok(()),
-            },
-            _ => Ok(()),
-        }
+        let name = match self.0.kind {
+            Kind::Code(registry) => registry.entry(self.1).map(|entry| entry.name),
+            _ => None,
+        };
+        Display::fmt(&Code(self.1, name), f)
     }
 }
 

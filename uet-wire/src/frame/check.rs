@@ -32,7 +32,7 @@ impl FrameBuilder<'_> {
     /// Fails if a part cannot be written, or would be dropped silently.
     fn check_writable(&self) -> Verdict {
         if matches!(self.ip, Network::Mixed) {
-            return mismatch("ip.src", "`ip.dst`");
+            return mismatch("ip.src", "`ip.dst`: one is IPv4, the other IPv6");
         }
         let options = self.ipv4_options.len();
         if options > 0 && !matches!(self.ip, Network::V4(..)) {
@@ -70,7 +70,7 @@ impl FrameBuilder<'_> {
             }
             (Network::None, _) => Ok(()),
             (_, Encapsulation::Bare) => {
-                mismatch("ip.proto", "a packet without UDP and without the native encapsulation")
+                mismatch("ip.proto", "a packet with neither UDP nor entropy header: call `udp` or `native`")
             }
             (_, Encapsulation::Native { proto: PROTO_UDP, .. }) => {
                 mismatch("ip.proto", "the native encapsulation: it says UDP")
@@ -103,23 +103,23 @@ impl FrameBuilder<'_> {
         let form = Pds::TABLE.iter().find(|(kinds, _)| kinds.contains(&kind)).map(|(_, layout)| *layout);
         let form = form.unwrap_or(Prologue::LAYOUT);
         if kind == PdsType::TSS || form.name != pds.view().layout().name {
-            return mismatch("pds.type", "the form of the PDS header");
+            return Err(WriteError::form(kind, pds.view().layout()));
         }
         let Some(ses) = &self.ses else {
             let announced = Ses::parse_as(pds.view().next_hdr(), &[]).is_some();
             // Any header may follow an unknown type.
             return if announced && !matches!(pds, PdsBuf::Prologue(_)) {
-                mismatch("pds.next_hdr", "a packet without SES header")
+                Err(WriteError::next_hdr(pds.view().next_hdr(), None))
             } else {
                 Ok(())
             };
         };
         let (stated, next) = (pds.view().next_hdr(), ses.view().next_hdr());
         if !may_follow(kind).contains(next.code().into()) {
-            return mismatch("pds.type", "the SES header");
+            return Err(WriteError::ses(kind, next));
         }
         if stated != NextHdr::UET_HDR_NONE && stated != next {
-            return mismatch("pds.next_hdr", "the SES header");
+            return Err(WriteError::next_hdr(stated, Some(next)));
         }
         Ok(())
     }
@@ -137,7 +137,11 @@ impl FrameBuilder<'_> {
         if !fits {
             let with = match self.ext {
                 None => "a packet without extension header: atomic and rendezvous requests need one",
-                Some(_) => "the extension header",
+                Some(ExtBuf::Rendezvous(_)) => "the rendezvous extension: it is for rendezvous requests",
+                Some(ExtBuf::Atomic(_)) => "the atomic extension: it is for atomics without compare and swap",
+                Some(ExtBuf::CompareSwap(_)) => {
+                    "the extension with operands: it is for atomics that compare and swap"
+                }
             };
             return mismatch("ses.opcode", with);
         }

@@ -3,9 +3,9 @@
 use core::fmt::Debug;
 use uet_wire::layout::{self, Layer};
 use uet_wire::outer::Vlan;
-use uet_wire::pds::{Ack, AckCc, Control, Request, Rudi};
-use uet_wire::registry::{CcType, Opcode};
-use uet_wire::ses::Std;
+use uet_wire::pds::{Ack, AckCc, Control, Nack, PdsBuf, Request, Rudi, Uud};
+use uet_wire::registry::{CcType, NackCode, NextHdr, Opcode, PdsType, ResponseOpcode, ReturnCode};
+use uet_wire::ses::{Response, Std};
 use uet_wire::{
     Options, Packet, ParseError, ParseErrorKind, PdcId, Psn, Start, Units24, WriteError, WriteErrorKind,
 };
@@ -69,6 +69,11 @@ fn write_errors() -> Vec<(WriteError, &'static str)> {
     let frame = |ses: uet_wire::ses::StdMut| {
         uet_wire::FrameBuilder::new(Request::rud().done().unwrap()).ses(ses.done().unwrap())
     };
+    let answered = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK).done().unwrap();
+    let with_response =
+        |pds: PdsBuf| uet_wire::FrameBuilder::new(pds).ses(answered).emit(&mut []).unwrap_err();
+    let datagram = Uud::zeroed().edit().prologue(|p| p.kind(PdsType::UUD_REQ)).done().unwrap();
+    let announces = Request::rud().prologue(|p| p.next_hdr(NextHdr::UET_HDR_RESPONSE)).done().unwrap();
     vec![
         (
             write().address(|a| a.resource_index(0x1000)).done().unwrap_err(),
@@ -136,6 +141,43 @@ fn write_errors() -> Vec<(WriteError, &'static str)> {
             frame(Std::build(Opcode::UET_ATOMIC)).emit(&mut []).unwrap_err(),
             "field `ses.opcode` contradicts a packet without extension header: \
              atomic and rendezvous requests need one",
+        ),
+        (
+            frame(write()).ipv4([10, 0, 0, 1], [10, 0, 1, 12]).emit(&mut []).unwrap_err(),
+            "field `ip.proto` contradicts a packet with neither UDP nor entropy header: call `udp` or `native`",
+        ),
+        (
+            uet_wire::FrameBuilder::new(Request::zeroed()).emit(&mut []).unwrap_err(),
+            "field `pds.type` is 0 (RESERVED), but the PDS header has the form `request`",
+        ),
+        (
+            uet_wire::FrameBuilder::new(Ack::build().done().unwrap())
+                .ses(write().done().unwrap())
+                .emit(&mut [])
+                .unwrap_err(),
+            "field `pds.type` is 7 (ACK), which takes a response, but the SES header is UET_HDR_REQUEST_STD",
+        ),
+        (
+            with_response(Request::rud().done().unwrap().into()),
+            "field `pds.type` is 2 (RUD_REQ), which takes a request or a response with data, \
+             but the SES header is UET_HDR_RESPONSE",
+        ),
+        (
+            with_response(datagram.into()),
+            "field `pds.type` is 6 (UUD_REQ), which takes a request, but the SES header is UET_HDR_RESPONSE",
+        ),
+        (
+            with_response(Nack::build(NackCode::TRIMMED).done().unwrap().into()),
+            "field `pds.type` is 10 (NACK), which takes no SES header, but the SES header is UET_HDR_RESPONSE",
+        ),
+        (
+            uet_wire::FrameBuilder::new(announces).ses(write().done().unwrap()).emit(&mut []).unwrap_err(),
+            "field `pds.next_hdr` is 4 (UET_HDR_RESPONSE), but the SES header is UET_HDR_REQUEST_STD: \
+             leave it 0, `emit` sets it",
+        ),
+        (
+            uet_wire::FrameBuilder::new(announces).emit(&mut []).unwrap_err(),
+            "field `pds.next_hdr` is 4 (UET_HDR_RESPONSE), but the packet has no SES header",
         ),
     ]
 }
