@@ -207,7 +207,14 @@ impl<'a> FrameBuilder<'a> {
     /// Appends a CRC over the bytes from the IP source address on. Needs the feature `crc`, which is on by default.
     #[cfg(feature = "crc")]
     pub fn crc(self) -> Self {
-        FrameBuilder { trailer: TrailerKind::Crc, ..self }
+        self.trailer(TrailerKind::Crc)
+    }
+
+    /// Sets the trailer, such as the one that the [`Options`](crate::Options) of a deployment name. An ICV needs a
+    /// [`secured`](FrameBuilder::secured) packet. Needs the feature `crc`, which is on by default.
+    #[cfg(feature = "crc")]
+    pub fn trailer(self, trailer: TrailerKind) -> Self {
+        FrameBuilder { trailer, ..self }
     }
 
     /// Pads the frame with zeros to at least this length in bytes. Ethernet requires 60.

@@ -80,7 +80,12 @@ impl FrameBuilder<'_> {
     }
 
     fn check_tss(&self) -> Verdict {
-        let Some(tss) = &self.tss else { return Ok(()) };
+        let Some(tss) = &self.tss else {
+            return match self.trailer {
+                TrailerKind::Icv => mismatch("icv", "a packet without security header: start with `secured`"),
+                _ => Ok(()),
+            };
+        };
         let tss = tss.view();
         if tss.head().kind() != PdsType::TSS {
             return mismatch("tss.type", "a security header");

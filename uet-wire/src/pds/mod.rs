@@ -21,7 +21,7 @@ use crate::registry::{CtlType, NextHdr, PdsType};
 use crate::{PdcId, Psn};
 
 family! {
-    /// Any PDS header.
+    /// Any PDS header. [`Uet::parse`](crate::Uet::parse) parses it, with the headers after it.
     Pds, PdsBuf by PdsType {
         /// RUD_REQ, ROD_REQ.
         Request[12]: RUD_REQ, ROD_REQ;

@@ -12,7 +12,7 @@ use crate::header::family;
 use crate::registry::{NextHdr, Opcode, ReturnCode};
 
 family! {
-    /// Any SES header.
+    /// Any SES header. [`Uet::parse`](crate::Uet::parse) parses it, with the headers around it.
     Ses, SesBuf by NextHdr {
         /// A small request.
         Small[20]: UET_HDR_REQUEST_SMALL;

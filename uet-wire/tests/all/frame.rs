@@ -41,6 +41,13 @@ fn samples() -> Vec<(Start, TrailerKind, FrameBuilder<'static>)> {
 }
 
 #[test]
+fn trailer_takes_any_kind() {
+    let frame = || v4(frame().udp(1));
+    assert_eq!(bytes(&frame().trailer(TrailerKind::Crc)), bytes(&frame().crc()));
+    assert_eq!(bytes(&frame().crc().trailer(TrailerKind::None)), bytes(&frame()));
+}
+
+#[test]
 fn what_is_built_is_read_back() {
     for (start, trailer, frame) in samples() {
         let bytes = bytes(&frame);
@@ -278,6 +285,7 @@ fn inconsistent() -> Vec<(FrameBuilder<'static>, &'static str, bool)> {
     let mut all: Vec<_> = uet.into_iter().map(|(frame, field, can)| (v4(frame.udp(1)), field, can)).collect();
     all.extend([
         (v4(FrameBuilder::secured(tss, b"", [0; 16]).udp(1)).crc(), "icv", true),
+        (v4(frame().udp(1)).trailer(TrailerKind::Icv), "icv", true),
         // The outer layers.
         (v6(frame().udp(1)).ipv4_options(&[0; 4]), "ip.ihl", false),
         (frame().udp(1).ipv4_options(&[0; 4]), "ip.ihl", false),
