@@ -93,7 +93,7 @@ impl Player<'_, '_> {
             self.coverage.seen(State::Open, Event::Stranger(StrangerKind::Plain));
             let plain = pdc.wire(&packet);
             self.t.send_as_it_is(&plain)?;
-            // The same with a wrong ICV, unless the device counts those.
+            // Also with a wrong ICV, unless the device counts those.
             if self.t.reported("auth_fail_latch").is_none() {
                 let mut spoiled = self.t.sealed(&plain)?;
                 if let Some(last) = spoiled.bytes.last_mut() {

@@ -60,7 +60,7 @@ impl Player<'_, '_> {
             let grants = matches!(self.t.parameter_word("congestion"), Some("rccc" | "both"));
             return if it.spoke || grants { Ok(()) } else { self.needless(seen, PDS_NACK_010) };
         }
-        // What comes to others answers packets that no peer sends.
+        // A NACK to another address answers packets that no peer sends.
         let here = self.own.iter().any(|own| own.pdc.from == seen.wire.dst);
         match nack.nack_pkt_id() {
             Some(id) if here => {

@@ -1,6 +1,6 @@
 //! The packets that the target of an ordered context accepts, and the gaps that it reports.
 
-/// What an ordered target has accepted, of packets that arrive as they are sent.
+/// The packets that an ordered target has accepted, if they arrive as they are sent.
 #[derive(Debug, Default)]
 pub(super) struct Ordered {
     /// The next packet that it accepts.

@@ -204,7 +204,7 @@ pub(super) fn write_in_flight(t: &mut Test<'_>) -> Result<(Operated, Target), St
     Ok((written, Target::accept(t)?))
 }
 
-/// Expects that a write [in flight](write_in_flight) has not ended, that its packet comes again, and that
+/// Expects that a write [in flight](write_in_flight) has not ended and sends its packet again, and that
 /// its ACK ends it.
 pub(super) fn expect_ended_by_ack(
     t: &mut Test<'_>,
