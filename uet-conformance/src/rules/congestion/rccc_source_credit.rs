@@ -92,7 +92,7 @@ pub(super) const RULES: &[Rule] = &[
             let mut flow = flow_without_credit(t)?;
             grant_by_control(t, &flow.target, 100)?;
             bytes_after_grant(t, &mut flow)?;
-            let (highest, during) = (flow.count(), t.grace());
+            let (highest, during) = (flow.count(), short_silence(t)?);
             if t.value(&AGAIN_BY_ACK) {
                 grant_by_ack(t, &flow, 100)?;
             } else {
