@@ -70,6 +70,9 @@ pub struct Context {
     pub closed: Option<u64>,
     /// ACKs with both identifiers of this context and a cumulative PSN that is far from all of its PSNs.
     pub(crate) strays: Vec<Stray>,
+    /// True if the last packet belongs to the context by its PSN: others may be those of an earlier context with the
+    /// same identifiers.
+    pub(crate) is_shown: bool,
     /// The keys of the context in the observer's index.
     pub(crate) ends: Vec<End>,
     directions: [Direction; 2],
@@ -85,6 +88,7 @@ impl Context {
             start: None,
             closed: None,
             strays: Vec::new(),
+            is_shown: false,
             ends: Vec::new(),
             directions: Default::default(),
         }
@@ -197,6 +201,8 @@ pub struct Direction {
     pub(crate) unseen: u64,
     /// `unseen` counts the packets above the first index, up to the second one.
     pub(crate) counted: Option<(i64, i64)>,
+    /// True if a packet that belongs to the context by its PSN stated one of `names`.
+    pub(crate) is_named: bool,
     /// True if a request or a control packet was observed.
     pub(crate) has_spoken: bool,
     /// The number of ACKs and NACKs.
@@ -258,6 +264,24 @@ impl Direction {
     /// Returns true if a packet below this index is sent and not acknowledged.
     pub fn has_unacknowledged_below(&self, index: i64) -> bool {
         self.unacknowledged.range(..index).next().is_some()
+    }
+
+    /// Returns the number of PSNs above the highest one sent that the cumulative PSN covers, and the number of its ACK.
+    /// Returns `None` if there are none, if another packet from `start` on was not observed, or if the direction is
+    /// closed.
+    pub(crate) fn acknowledged_unsent(&self, start: Psn) -> Option<(i64, u64)> {
+        let ((cack, number), (above, counted)) = (self.cack?, self.counted?);
+        let beyond = cack - self.highest?;
+        // All packets that were not observed are those above the highest one.
+        let is_complete = above + 1 == self.index(start)
+            && counted == cack
+            && u64::try_from(beyond).is_ok_and(|beyond| beyond == self.unseen);
+        (beyond > 0 && is_complete && self.close.is_none() && !self.renumbered).then_some((beyond, number))
+    }
+
+    /// Returns true if a PSN of this direction was observed, and this one lies within a window of the observed ones.
+    pub(crate) fn is_near(&self, psn: Psn) -> bool {
+        self.base.is_some() && self.reaches(psn)
     }
 
     /// Returns true if a PSN may belong to this direction, because it lies within a window of the observed PSNs.

@@ -2,7 +2,7 @@
 
 use crate::context::{End, FAR, distance};
 use crate::rudi::Rudi;
-use crate::{Context, ContextId, Facts, Observed, Side, Stray};
+use crate::{Context, ContextId, Direction, Facts, Observed, Side, Stray};
 use core::net::IpAddr;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ const STRAYS: usize = 4;
 const LIVES: usize = 4;
 
 /// The maximum number of PDCIDs kept for one side of a context.
-const NAMES: usize = 8;
+pub(crate) const NAMES: usize = 8;
 
 /// Follows the contexts in a sequence of packets.
 #[derive(Debug, Default)]
@@ -126,8 +126,8 @@ impl Observer {
     /// Returns the context of a packet and its sender's side. Returns `None` if the packet names no context, or is a
     /// [`Stray`].
     ///
-    /// Endpoints reuse identifiers, and the capture may lack the packet that shows it. If several contexts match, the
-    /// newest one whose PSNs fit wins.
+    /// Endpoints reuse identifiers, and the capture may lack the packet that shows it. If the PSNs fit several contexts,
+    /// the one wins whose ends have stated the most identifiers of the packet, and then the newest one.
     fn find(&mut self, packet: &Observed<'_>, pds: &Pds<'_>, names: &Names) -> Option<(ContextId, Side)> {
         let here = names.source.is_valid().then_some((packet.src, names.source, packet.dst));
         let there = names.target.filter(|id| id.is_valid()).map(|id| (packet.dst, id, packet.src));
@@ -136,7 +136,10 @@ impl Observer {
         let fits = |(id, side): &(ContextId, Side)| {
             self.open.get(id).is_some_and(|context| names.fit(context, *side))
         };
-        let found = by_target().chain(named(here)).filter(fits).max_by_key(|(id, _)| *id);
+        let rank = |(id, side): &(ContextId, Side)| {
+            (self.open.get(id).map_or(0, |context| names.stated(context, *side)), *id)
+        };
+        let found = by_target().chain(named(here)).filter(fits).max_by_key(rank);
         if let (None, Some(ack)) = (found, pds.ack().filter(|ack| !ack.p())) {
             let both = by_target().filter(|end| named(here).any(|other| other == *end));
             let newest = both.max_by_key(|(id, _)| *id);
@@ -146,13 +149,21 @@ impl Observer {
         }
         let (id, sender) = found.unwrap_or_else(|| (self.add(packet, names.start.is_some()), Side::A));
         let context = self.open.get_mut(&id)?;
+        context.is_shown = names.is_shown(context, sender);
         if let Some(start) = names.start {
             context.start.get_or_insert((start, packet.number));
         }
-        let own = &mut context.direction_mut(sender).names;
-        if here.is_some() && own.len() < NAMES && !own.contains(&names.source) {
-            own.push(names.source);
+        let is_shown = context.is_shown;
+        let own = context.direction_mut(sender);
+        if here.is_some() {
+            own.is_named |= is_shown;
+            if own.names.len() < NAMES && !own.names.contains(&names.source) {
+                own.names.push(names.source);
+            }
         }
+        // The receiver knows its own PDCIDs. Another one in this packet names no end of the context.
+        let known = &context.direction(sender.other()).names;
+        let there = there.filter(|(_, id, _)| known.is_empty() || known.contains(id));
         for (end, side) in [(here, sender), (there, sender.other())] {
             let Some(end) = end else { continue };
             let contexts = self.ends.entry(end).or_default();
@@ -207,11 +218,16 @@ struct Names {
     own: Option<Psn>,
     /// A PSN of the receiver's direction.
     others: Option<Psn>,
+    /// The PSN that a NACK refuses. It may lie far from those of the receiver's direction.
+    refused: Option<Psn>,
 }
 
 impl Names {
     fn of(pds: &Pds<'_>) -> Option<Names> {
-        let names = |source, target| Names { source, target, start: None, own: None, others: None };
+        let names = |source, target| {
+            let (start, own, others, refused) = (None, None, None, None);
+            Names { source, target, start, own, others, refused }
+        };
         if let Some(request) = pds.request() {
             let (start, own) = (request.start_psn(), Some(request.psn()));
             return Some(Names { start, own, ..names(request.spdcid(), request.dpdcid()) });
@@ -222,13 +238,35 @@ impl Names {
         }
         // A target may refuse a PSN because it lies far outside the window.
         if let Some(nack) = pds.nack().filter(|nack| !nack.nt()) {
-            return Some(names(nack.spdcid(), Some(nack.dpdcid())));
+            return Some(Names { refused: nack.nack_psn(), ..names(nack.spdcid(), Some(nack.dpdcid())) });
         }
         let Pds::Control(control) = pds else { return None };
         let own = Some(control.psn()).filter(|_| control.ctl_type().takes_psn());
         // Only a packet with a PSN opens a context.
         let start = control.start_psn().filter(|_| own.is_some());
         Some(Names { start, own, ..names(control.spdcid(), control.dpdcid()) })
+    }
+
+    /// Returns the number of identifiers of the packet that the ends of this context have stated for themselves. Returns
+    /// 0 if no PSN shows that the packet belongs to this context: another one may have the same identifiers.
+    fn stated(&self, context: &Context, sender: Side) -> u8 {
+        if !self.is_shown(context, sender) {
+            return 0;
+        }
+        let [own, peer] = [sender, sender.other()].map(|side| &context.direction(side).names);
+        let is_target_stated = self.target.is_some_and(|id| peer.contains(&id));
+        u8::from(own.contains(&self.source)) + u8::from(is_target_stated)
+    }
+
+    /// Returns true if a PSN of the packet is near an observed one of the context, or is a refused one of it.
+    fn is_shown(&self, context: &Context, sender: Side) -> bool {
+        let (own, peer) = (context.direction(sender), context.direction(sender.other()));
+        let is_near = |direction: &Direction, psn: Psn| {
+            direction.is_near(psn) || context.distance_from_start(psn).is_some()
+        };
+        self.own.is_some_and(|psn| is_near(own, psn))
+            || self.others.is_some_and(|psn| is_near(peer, psn))
+            || self.refused.is_some_and(|psn| peer.is_sent(peer.index(psn)))
     }
 
     /// Returns true if `sender` of this context can have sent the packet.

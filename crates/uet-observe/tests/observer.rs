@@ -146,6 +146,38 @@ fn far_psns_belong_to_another_context() {
 }
 
 #[test]
+fn wrong_dpdcid_names_no_end() {
+    let wrong = PdcId(0x8099);
+    let misnamed = Request::rud().psn(Psn(6)).clear_psn_offset(-1).spdcid(HERE).dpdcid(wrong);
+    let packets = [(A, B, opens(5)), (B, A, bytes(ack(5))), (A, B, bytes(misnamed.done().unwrap()))];
+    let mut observer = Observer::default();
+    for (number, (src, dst, packet)) in (1..).zip(&packets) {
+        observer.observe(&Observed::new(number, *src, *dst, packet));
+    }
+    assert!(observer.context(B, wrong, A).is_none());
+    let (context, side) = observer.context(B, THERE, A).unwrap();
+    assert_eq!((context.id.0, side, observer.count()), (0, Side::B, 1));
+}
+
+/// A NIC may number the contexts that it opens and those that it accepts apart.
+#[test]
+fn context_with_both_identifiers_wins() {
+    let other = PdcId(0x9001);
+    let opening = Request::rud().syn(true).spdcid(other).psn_offset(PsnOffset::ZERO);
+    let opening = bytes(opening.psn(Psn(5)).clear_psn_offset(-1).done().unwrap());
+    let answer = bytes(Ack::build().cack_psn(Psn(5)).spdcid(HERE).dpdcid(other).done().unwrap());
+    let packets = [(A, B, opens(5)), (B, A, bytes(ack(5))), (B, A, opening), (A, B, answer)];
+    let mut observer = Observer::default();
+    for (number, (src, dst, packet)) in (1..).zip(&packets) {
+        observer.observe(&Observed::new(number, *src, *dst, packet));
+    }
+    let Facts::Context { context, .. } = observer.observe(&Observed::new(5, A, B, &request(6))) else {
+        panic!()
+    };
+    assert_eq!((context.id.0, observer.count()), (0, 2));
+}
+
+#[test]
 fn control_packet_with_syn_announces_start_psn() {
     let noop = Control::build(CtlType::NOOP).ar(true).syn(true).psn(Psn(7)).spdcid(HERE);
     let noop = bytes(noop.psn_offset(PsnOffset::new(2).unwrap()).done().unwrap());

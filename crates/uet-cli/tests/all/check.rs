@@ -5,9 +5,12 @@ use crate::common;
 use common::capture::{Order, block, enhanced, interface, section};
 use common::{ack, file, frame, lines, malformed, odd, sent, uet, uet_with, write};
 use serde_json::{Value, json};
+use std::ops::ControlFlow;
 use std::time::Duration;
 use uet_conformance::passive::Origin;
 use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
+use uet_packet_io::input;
+use uet_wire::Start;
 
 /// Builds a write of four bytes with this PSN and these additional fields.
 fn request(psn: u32, more: &[(&str, Value)]) -> Vec<u8> {
@@ -41,6 +44,51 @@ fn a_first_packet_that_clears_itself_gets_the_value_that_it_needs() {
     let run = uet_with(lines(&[sent(fields, 0)]).as_bytes(), &["check", "-"]);
     let finding = ": syn is 1, but clear_psn 5 says that an ACK has come; without one, it is 4 ";
     assert!(run.code == 1 && run.out.contains(finding), "{}", run.out);
+}
+
+/// Writes a copy of a capture to learn from. Each packet is changed by its number.
+fn changed(name: &str, capture: &str, mut change: impl FnMut(usize, &mut [u8])) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpora/captures/learn/");
+    let mut frames: Vec<Vec<u8>> = Vec::new();
+    let capture = std::fs::File::open(format!("{folder}{capture}")).unwrap();
+    input::read(capture, Start::Eth, &mut |record| {
+        let mut frame = record.bytes.to_vec();
+        change(frames.len() + 1, &mut frame);
+        frames.push(frame);
+        Ok(ControlFlow::Continue(()))
+    })
+    .unwrap();
+    file(name, &common::capture::simple(&frames))
+}
+
+/// Packet 15 is an ACK, and packet 21 is a retransmission.
+#[test]
+fn a_wrong_pdcid_is_found() {
+    let told = |id, sender, dpdcid, own| {
+        format!(" error {id} {sender}: dpdcid is {dpdcid}, but its receiver uses {own}\n")
+    };
+    for (number, low, told) in [
+        (15, 0x11, told("PDS-PDC-001", "10.2.0.2", "0x2011", "0x2010")),
+        (21, 0x99, told("PDS-SYN-004", "10.2.0.1", "0x2099", "0x2020")),
+    ] {
+        let path = changed("wrong-pdcid.pcap", "loss.pcapng", |at, frame| {
+            if at == number {
+                frame[53] = low;
+            }
+        });
+        let run = uet(&["check", &path]);
+        assert!(run.code == 1 && run.out.contains(&format!("    {number}{told}")), "{}", run.out);
+    }
+    // The first ACKs fit no context. The next packet of their receiver shows its PDCID.
+    let path = changed("wrong-pdcids.pcap", "loss.pcapng", |_, frame| {
+        let is_ack_cc = frame[42] >> 3 == 8;
+        if is_ack_cc {
+            frame[53] = 0x77;
+        }
+    });
+    let run = uet(&["check", &path]);
+    let told = told("PDS-PDC-001", "10.2.0.2", "0x2077", "0x2010");
+    assert!(run.code == 1 && run.out.contains(&format!("    22{told}")), "{}", run.out);
 }
 
 /// docs/walkthroughs.md says so for each.

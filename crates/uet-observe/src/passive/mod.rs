@@ -4,9 +4,9 @@
 //! reports a finding only if none of these explains it. The [`Observer`](crate::Observer) follows the contexts; the rules judge its facts.
 //!
 //! `capture` and `checker` take the packets, and `judgments` holds the state of the rules. `requests`, `acks`,
-//! `answers`, `closing`, `messages`, `reads`, `rudi` and `secured` have the rules, each of its kind of packet.
-//! `suspicion` distinguishes violations from missing records, `origin` and `restart` read comments, and `finding`
-//! describes the result.
+//! `answers`, `closing`, `messages`, `names`, `reads`, `rudi` and `secured` have the rules, each of its kind of packet
+//! or field. `suspicion` distinguishes violations from missing records, `origin` and `restart` read comments, and
+//! `finding` describes the result.
 
 mod acks;
 mod answers;
@@ -16,6 +16,7 @@ mod closing;
 mod finding;
 mod judgments;
 mod messages;
+mod names;
 mod origin;
 mod reads;
 mod requests;

@@ -6,7 +6,7 @@ use uet_wire::registry::{
     AckRequest, CcType, CtlType, NackCode, NextHdr, Opcode, PdsType, ResponseOpcode, ReturnCode,
 };
 use uet_wire::ses::{Response, Std};
-use uet_wire::{Psn, PsnOffset, Units24};
+use uet_wire::{PdcId, Psn, PsnOffset, Units24};
 
 #[test]
 fn a_retransmission_is_marked_and_the_same() {
@@ -226,6 +226,36 @@ fn syn_ends_with_the_first_ack() {
     };
     finds(&[opens(100, 0), ack(100, 100), again(99)], &[]); // sent before the ACK came
     finds(&[opens(100, 0), ack(100, 100), again(100)], &[("PDS-SYN-004", 3)]);
+}
+
+#[test]
+fn every_packet_names_its_receiver() {
+    let other = PdcId(0x8099);
+    let misnames = |psn: u32| request(psn, |r| r.retx(true).dpdcid(other));
+    let begun = [opens(5, 0), ack(5, 5), request(6, same)];
+    let then = |last: Vec<u8>| [&begun[..], &[last]].concat();
+    finds(&then(misnames(6)), &[("PDS-SYN-004", 4)]);
+    let misnamed = frame(false, 7, 0, ack_of(6, 6).dpdcid(other).done().unwrap(), None, b"");
+    finds(&then(misnamed), &[("PDS-PDC-001", 4)]);
+    let asks = Control::build(CtlType::CLOSE_REQUEST).ar(true).psn(Psn(5)).spdcid(THERE).dpdcid(other);
+    finds(&then(frame(false, 7, 0, asks.done().unwrap(), None, b"")), &[("PDS-PDC-001", 4)]);
+    let refusal = |psn: u32| {
+        let nack = Nack::build(NackCode::NO_PKT_BUFFER).nack_psn(Psn(psn)).spdcid(THERE).dpdcid(other);
+        frame(false, 7, 0, nack.done().unwrap(), None, b"")
+    };
+    finds(&then(refusal(6)), &[("PDS-PDC-001", 4)]);
+    // Without a PSN of the context, the packet may belong to an earlier one.
+    finds(&then(refusal(6 + (1 << 20))), &[]);
+    let probe = Control::build(CtlType::PROBE).probe_opaque(1).spdcid(HERE).dpdcid(other).done().unwrap();
+    finds(&then(frame(true, 7, 0, probe, None, b"")), &[]);
+    // A capture from the middle does not show who opened the context.
+    finds(&[ack(5, 5), request(6, same), ack(6, 6), misnames(6)], &[("PDS-PDC-001", 4)]);
+    // The capture lacks the packets by which the receiver states its PDCID.
+    finds(&[opens(5, 0), misnames(6)], &[]);
+    // HERE is reused, and the capture lacks the first ACK of the new context.
+    let reused = 1 << 20;
+    finds(&then(opens(reused, 0)), &[]);
+    finds(&[then(opens(reused, 0)), vec![misnames(reused + 1)]].concat(), &[]);
 }
 
 #[test]
