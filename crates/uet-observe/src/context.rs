@@ -266,17 +266,18 @@ impl Direction {
         self.unacknowledged.range(..index).next().is_some()
     }
 
-    /// Returns the number of PSNs above the highest one sent that the cumulative PSN covers, and the number of its ACK.
-    /// Returns `None` if there are none, if another packet from `start` on was not observed, or if the direction is
-    /// closed.
-    pub(crate) fn acknowledged_unsent(&self, start: Psn) -> Option<(i64, u64)> {
-        let ((cack, number), (above, counted)) = (self.cack?, self.counted?);
-        let beyond = cack - self.highest?;
+    /// Returns the cumulative PSN if it is above the highest one sent: the number of PSNs sent, the number of those above
+    /// them, and the packet number of the ACK. Returns `None` if a packet from `start` to the highest one was not
+    /// observed, or if the direction is closed.
+    pub(crate) fn acknowledged_unsent(&self, start: Psn) -> Option<(i64, i64, u64)> {
+        let ((cack, number), (above, counted), highest) = (self.cack?, self.counted?, self.highest?);
+        let (sent, beyond) = (highest - above, cack - highest);
         // All packets that were not observed are those above the highest one.
         let is_complete = above + 1 == self.index(start)
             && counted == cack
             && u64::try_from(beyond).is_ok_and(|beyond| beyond == self.unseen);
-        (beyond > 0 && is_complete && self.close.is_none() && !self.renumbered).then_some((beyond, number))
+        let is_open = self.close.is_none() && !self.renumbered;
+        (beyond > 0 && is_complete && is_open).then_some((sent, beyond, number))
     }
 
     /// Returns true if a PSN of this direction was observed, and this one lies within a window of the observed ones.

@@ -91,6 +91,27 @@ fn a_wrong_pdcid_is_found() {
     assert!(run.code == 1 && run.out.contains(&format!("    22{told}")), "{}", run.out);
 }
 
+/// Packet 26 is the last ACK, and packet 5 is a request.
+#[test]
+fn an_ack_beyond_the_last_packet_is_a_warning() {
+    let check = |is_complete: bool| {
+        let path = changed("beyond.pcap", "loss.pcapng", |at, frame| match at {
+            26 => frame[49] += 5,
+            5 if !is_complete => frame[36..38].copy_from_slice(&[0, 9]),
+            _ => {}
+        });
+        uet(&["check", &path])
+    };
+    let run = check(true);
+    let told = "    26 warning PDS-PSN-002 10.2.0.2: acknowledges 5 PSNs above the last one sent; the capture has \
+                the 12 before them\n";
+    assert!(run.code == 0 && run.out.starts_with(told), "{}", run.out);
+    assert!(run.out.contains(" 1 finding (1 warning);"), "{}", run.out);
+    let run = check(false);
+    assert!(run.out.contains("6 packets acknowledged, but not in the capture; packet "), "{}", run.out);
+    assert!(run.code == 0 && run.out.contains(" 0 findings;"), "{}", run.out);
+}
+
 /// docs/walkthroughs.md says so for each.
 #[test]
 fn captures_to_learn_from_have_no_findings() {

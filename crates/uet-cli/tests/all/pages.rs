@@ -256,7 +256,7 @@ fn the_app_reads_a_dropped_capture() {
     );
     assert_eq!(
         told,
-        "mine.pcap: 12 packets, 1 context, 0 findings; 19 requirements judged over several packets \
+        "mine.pcap: 12 packets, 1 context, 0 findings; 20 requirements judged over several packets \
          / 1 of 12 / TRIMMED (0x1) / nack_code 01 pds.nack_code / vendor_code 00 pds.vendor_code \
          / nack_psn 00 01 20 01 pds.nack_psn"
     );

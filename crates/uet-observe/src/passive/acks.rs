@@ -1,11 +1,35 @@
 //! Rules of ACKs and NACKs.
 
-use super::judgments::Rules;
-use crate::{Direction, RcvdBytes, ReadRequest, SentRequest};
+use super::judgments::{Judgments, Rules};
+use crate::{Context, Direction, RcvdBytes, ReadRequest, SentRequest, Side};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Ack;
 use uet_wire::registry::{AckRequest, List, NackCode, ReturnCode};
 use uet_wire::ses::Ses;
+
+/// Judges the ACKs of PSNs above the highest one sent, at the end of a capture.
+///
+/// If such a PSN is sent later, `first_transmission` judges the ACK, and after a CLOSE_COMMAND `closed` does. Here, the
+/// capture shows no packet above the highest PSN. It has all packets of the direction from Start_PSN to that PSN. Records
+/// that are lost at random leave gaps, so a few such packets make it likely that the capture lacks none. But a burst of
+/// lost records may be the last packets, and of two captures that were merged, that of the requests may end earlier. So
+/// the caller reports no more than a warning.
+pub(super) fn beyond_last(judge: &mut Judgments, context: &Context) {
+    const SENT: i64 = 8;
+    const BEYOND: i64 = 2;
+    let Some((start, _)) = context.start else { return };
+    for side in [Side::A, Side::B] {
+        let unsent = context.direction(side).acknowledged_unsent(start);
+        let several = |(sent, beyond, _): &(i64, i64, u64)| *sent >= SENT && *beyond >= BEYOND;
+        let Some((sent, beyond, number)) = unsent.filter(several) else { continue };
+        let culprit = context.addresses[side.other() as usize];
+        judge.hold(culprit, PDS_PSN_002, number, None, false, || {
+            format!(
+                "acknowledges {beyond} PSNs above the last one sent; the capture has the {sent} before them"
+            )
+        });
+    }
+}
 
 impl Rules<'_> {
     pub(super) fn ack(

@@ -97,16 +97,28 @@ impl CaptureChecker {
         }
     }
 
-    /// Ends the capture. The next packet belongs to another one, which is judged for itself. IVs stay known: no key
-    /// protects two packets with one, whichever capture holds them.
+    /// Ends the capture, and judges the contexts that it leaves open. The next packet belongs to another capture, which
+    /// is judged for itself. IVs stay known: no key protects two packets with one, whichever capture holds them.
     pub fn end(&mut self) {
+        // The suite sends packets that seem to belong to no context or to another one.
+        if self.section.is_none() && !self.is_selection {
+            for finding in self.checker.judge_end() {
+                let super::Finding { number, requirement, with, culprit, message } = finding;
+                let found = self.broken(number, with, Some(culprit), requirement, &message);
+                self.released.extend(found.map(|found| {
+                    let severity = found.severity.min(Severity::Warning);
+                    CaptureFinding { severity, ..found }
+                }));
+            }
+        }
         self.section("");
         self.checker.restart();
         self.protections.restart();
     }
 
-    /// Returns findings about earlier packets that had to wait: until the device of a section sends a packet, it is open
-    /// whether the suite broke a requirement on purpose. Call it after each packet and after [`end`](Self::end).
+    /// Returns findings about earlier packets that had to wait. Until the device of a section sends a packet, it is open
+    /// whether the suite broke a requirement on purpose. Some findings are certain only at the end of a capture. Call it
+    /// after each packet and after [`end`](Self::end).
     pub fn released(&mut self) -> Vec<CaptureFinding> {
         core::mem::take(&mut self.released)
     }

@@ -2,8 +2,8 @@
 
 use super::finding::Finding;
 use super::judgments::{DirectionDoubts, Judgments, Rules};
-use super::{answers, reads, rudi};
-use crate::{ContextId, Event, Facts, Observed, Observer, ReadRequest};
+use super::{acks, answers, reads, rudi};
+use crate::{Context, ContextId, Event, Facts, Observed, Observer, ReadRequest};
 use core::time::Duration;
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
@@ -97,6 +97,16 @@ impl Checker {
             }
             Facts::Rudi(facts) => self.rudi.judge(&mut self.judge, packet, facts),
             Facts::Unrelated => {}
+        }
+        core::mem::take(&mut self.judge.findings)
+    }
+
+    /// Judges the open contexts at the end of a capture. Its last packets may be missing, so each finding is a warning.
+    pub(crate) fn judge_end(&mut self) -> Vec<Finding> {
+        let mut contexts: Vec<&Context> = self.observer.contexts().collect();
+        contexts.sort_unstable_by_key(|context| context.id);
+        for context in contexts {
+            acks::beyond_last(&mut self.judge, context);
         }
         core::mem::take(&mut self.judge.findings)
     }

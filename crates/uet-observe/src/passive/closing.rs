@@ -8,14 +8,30 @@ use uet_wire::pds::Ack;
 use uet_wire::registry::{CtlType, NackCode, Opcode};
 
 impl Rules<'_> {
-    /// Rule of the ACK of a CLOSE_COMMAND: the close clears every response, so the cumulative PSN covers it.
+    /// Rules of an ACK after a CLOSE_COMMAND. The close clears every response, so the cumulative PSN in its ACK covers it.
+    /// It is the last packet of its direction, so no lost record explains the ACK of a later one.
     pub(super) fn closed(&mut self, flow: &Direction, ack: Ack, cack: i64, named: i64) {
-        let Some((close, number)) = flow.close.filter(|(close, _)| *close == named) else { return };
+        let Some((close, number)) = flow.close else { return };
         // The PSN may be that of another packet, and a PSN below it may never have been sent.
         let own = flow.controls.get(&close).is_some_and(|(kind, _)| *kind == CtlType::CLOSE_COMMAND)
             && !flow.requests.contains_key(&close);
+        if flow.renumbered || !own {
+            return;
+        }
+        // An initiator that sends more after its CLOSE_COMMAND is to blame itself.
+        if flow.highest == Some(close) {
+            let beyond = cack.max(named) - close;
+            self.hold(PDS_PSN_002, Some(number), beyond <= 0, || {
+                format!(
+                    "acknowledges {beyond} PSNs above the CLOSE_COMMAND, after which its sender sends none"
+                )
+            });
+        }
+        if close != named {
+            return;
+        }
         let complete = close - cack < 4096 && (cack + 1..close).all(|index| flow.is_sent(index));
-        if flow.renumbered || !own || !complete || flow.has_unacknowledged_below(close) {
+        if !complete || flow.has_unacknowledged_below(close) {
             return;
         }
         self.hold(PDS_PSN_002, Some(number), cack >= close, || {

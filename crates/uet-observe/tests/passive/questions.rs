@@ -258,6 +258,16 @@ fn the_ack_of_a_close_covers_it() {
 }
 
 #[test]
+fn nothing_is_sent_after_a_close() {
+    let closed = [opens(5, 0), ack(5, 5), control(true, CtlType::CLOSE_COMMAND, 6)];
+    let then = |rest: &[Vec<u8>]| [&closed[..], rest].concat();
+    finds(&then(&[ack(6, 6)]), &[]);
+    finds(&then(&[ack(8, 6)]), &[("PDS-PSN-002", 4)]);
+    // The initiator sends on.
+    finds(&then(&[request(7, same), ack(7, 7)]), &[("PDS-CLOSE-001", 4)]);
+}
+
+#[test]
 fn a_retransmission_has_the_current_state() {
     let sends = |psn: u32, clear: u32, retx| request(psn, |r| r.clear_psn(Psn(clear)).retx(retx));
     let first = [
