@@ -30,7 +30,7 @@ pub fn write_instance(directory: &Path, found: &InstanceResult) -> io::Result<Pa
         .collect();
     let origin = Origin { instance: Some(found.instance.clone()), device: device.into_iter().collect() };
     let packets = found.ladder.packets().map(|(at, wire)| (at, wire, ""));
-    write_with(&path, packets, &origin.comment())?;
+    write(&path, packets, &origin)?;
     Ok(path)
 }
 
@@ -47,22 +47,16 @@ fn place(directory: &Path, found: &InstanceResult, extension: &str) -> io::Resul
     Ok(directory.join(format!("{}.{extension}", found.instance.replace('/', "-"))))
 }
 
-/// Writes packets with their times and comments to the file `path`. An empty comment is none.
+/// Writes packets with their times and comments to the file `path`. An empty comment is none. The comment of the capture
+/// names its origin, so that `uet check` takes errors of the suite's own packets for notes.
 pub fn write<'a>(
     path: &Path,
     packets: impl IntoIterator<Item = (Duration, &'a Wire, &'a str)>,
-) -> io::Result<()> {
-    write_with(path, packets, "")
-}
-
-fn write_with<'a>(
-    path: &Path,
-    packets: impl IntoIterator<Item = (Duration, &'a Wire, &'a str)>,
-    comment: &str,
+    origin: &Origin,
 ) -> io::Result<()> {
     let file = Replacement::new(path)?;
     let mut capture =
-        Capture::commented(Box::new(BufWriter::new(file.handle()?)), Outer::default(), comment)?;
+        Capture::commented(Box::new(BufWriter::new(file.handle()?)), Outer::default(), &origin.comment())?;
     for (at, wire, comment) in packets {
         capture.write(&Record { comment, ..Record::new(Time::ZERO + at, &packet(wire)) });
     }

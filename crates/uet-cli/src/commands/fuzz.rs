@@ -7,12 +7,15 @@ use crate::text::counted;
 use clap::{Args, ValueEnum};
 use core::time::Duration;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
+use uet_conformance::passive::Origin;
 use uet_control::{escape, escape_json};
 use uet_emulator::Config;
 use uet_harness::fuzz::{self, Finding, Inside, Minimizing, Options, PassedPacket, Target, recorded};
@@ -22,7 +25,6 @@ use uet_wire::{Packet, Start};
 #[cfg(target_os = "linux")]
 use {
     super::device::Place,
-    std::net::IpAddr,
     uet_harness::fuzz::{Outside, Way},
 };
 
@@ -430,7 +432,8 @@ fn comment(packet: &PassedPacket) -> String {
     }
 }
 
-/// Writes the script for `--again` and a capture.
+/// Writes the script for `--again` and a capture. The capture names the device, so that `uet check` does not blame the
+/// fuzzer for its own packets.
 fn keep(directory: &Path, finding: &Finding) -> io::Result<PathBuf> {
     std::fs::create_dir_all(directory).map_err(|error| about(directory, error))?;
     let name = format!("{}-{}-{}", finding.trouble, finding.seed, finding.case);
@@ -441,6 +444,8 @@ fn keep(directory: &Path, finding: &Finding) -> io::Result<PathBuf> {
     let comments: Vec<String> = finding.passed.iter().map(comment).collect();
     let packets = finding.passed.iter().zip(&comments);
     let packets = packets.map(|(packet, comment)| (packet.at, &packet.wire, comment.as_str()));
-    uet_harness::capture::write(&capture, packets).map_err(|error| about(&capture, error))?;
+    let device: BTreeSet<IpAddr> = finding.passed.iter().map(PassedPacket::device).collect();
+    let origin = Origin { instance: None, device: device.into_iter().collect() };
+    uet_harness::capture::write(&capture, packets, &origin).map_err(|error| about(&capture, error))?;
     Ok(path)
 }

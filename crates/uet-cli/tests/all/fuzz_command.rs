@@ -9,6 +9,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use uet_conformance::passive::Origin;
 
 const UET: &str = env!("CARGO_BIN_EXE_uet");
 
@@ -97,6 +98,10 @@ fn leak_of_the_example_device_needs_no_case() {
     assert_eq!(finding["reproduced"], true, "{run}");
     assert!(finding["not_minimized"].is_null(), "{run}");
     assert!(Path::new(&format!("{keep}/leak-1-0.json")).exists());
+    // Errors of the fuzzer in its capture are notes.
+    let capture = std::fs::read(format!("{keep}/leak-1-0.pcapng")).unwrap();
+    let origin = Origin { instance: None, device: vec![[127, 0, 0, 40].into()] }.comment();
+    assert!(capture.windows(origin.len()).any(|text| text == origin.as_bytes()));
 }
 
 #[test]

@@ -449,8 +449,8 @@ mod tests {
         };
         let mut target = Inside::new(Config::default()).unwrap();
         let mut bench = Bench::new(&mut target, 1, 1.0);
-        let passed =
-            |id| PassedPacket { at: Duration::ZERO, wire: request(id), change: String::new(), step: None };
+        let (at, step, from_device) = (Duration::ZERO, None, false);
+        let passed = |id| PassedPacket { at, wire: request(id), change: String::new(), step, from_device };
         bench.passed = (1..=u16::MAX).filter(|id| *id != 0x54bc).map(passed).collect();
         assert_eq!(bench.unused(), PdcId(0x54bc));
     }

@@ -24,6 +24,7 @@ pub use outside::{Outside, Way};
 pub use words::in_words;
 
 use core::fmt;
+use core::net::IpAddr;
 use core::time::Duration;
 use draw::Inputs;
 use fastrand::Rng;
@@ -162,6 +163,15 @@ pub struct PassedPacket {
     /// The step of the script that sent it, counted from 0. `None` for a packet of the device, and for one that only
     /// checks the device.
     pub step: Option<usize>,
+    /// True if the device sent it.
+    pub from_device: bool,
+}
+
+impl PassedPacket {
+    /// Returns the address of the device.
+    pub fn device(&self) -> IpAddr {
+        if self.from_device { self.wire.src } else { self.wire.dst }
+    }
 }
 
 /// Result of a run.

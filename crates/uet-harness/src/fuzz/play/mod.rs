@@ -394,8 +394,10 @@ impl<'a> Player<'a> {
 
     /// Records a packet.
     fn note(&mut self, wire: Wire, change: &str) {
-        let step = self.current.filter(|_| wire.src != self.way().1);
-        self.passed.push(PassedPacket { at: self.dut.now(), wire, change: change.to_owned(), step });
+        let from_device = wire.src == self.way().1;
+        let step = self.current.filter(|_| !from_device);
+        let at = self.dut.now();
+        self.passed.push(PassedPacket { at, wire, change: change.to_owned(), step, from_device });
         let number = self.passed.len() - 1;
         let ours = self.is_ours(number as u64);
         let Some(PassedPacket { wire, .. }) = self.passed.last() else { return };
@@ -443,7 +445,7 @@ impl<'a> Player<'a> {
 
     /// Returns whether the fuzzer sent this packet.
     fn is_ours(&self, number: u64) -> bool {
-        self.passed.get(number as usize).is_some_and(|packet| packet.wire.src != self.way().1)
+        self.passed.get(number as usize).is_some_and(|packet| !packet.from_device)
     }
 }
 
