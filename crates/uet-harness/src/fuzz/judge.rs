@@ -429,7 +429,7 @@ mod tests {
         let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
         let passed = |step| {
             let wire = Wire::new(any, any, 0, Vec::new());
-            PassedPacket { at: Duration::ZERO, wire, change: String::new(), step }
+            PassedPacket { at: Duration::ZERO, wire, change: String::new(), step, from_device: false }
         };
         let mut target = Inside::new(Config::default()).unwrap();
         let mut bench = Bench::new(&mut target, 1, 1.0);
