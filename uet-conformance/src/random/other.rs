@@ -164,7 +164,7 @@ impl Player<'_, '_> {
 
     /// Sends the packet that opened a context again, now that it is closed. Nothing may come of it.
     fn copy_opening(&mut self) -> Outcome {
-        let Some((wire, closed)) = self.openings.last().cloned() else { return Ok(()) };
+        let Some((_, wire, closed)) = self.openings.last().cloned() else { return Ok(()) };
         // Later, a target without security may have forgotten the context.
         let safe = Duration::from_nanos(self.t.parameter("syn_retx_safety_time")) / 2;
         if !self.t.is_secure() && self.t.now() > closed + safe {

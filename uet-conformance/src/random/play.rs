@@ -112,7 +112,7 @@ pub(super) struct Player<'p, 'a> {
     /// Probes that must be answered: the context and its life, and `pds.probe_opaque`.
     pub(super) wanted_probes: Vec<(usize, u32, u16)>,
     /// Packets that opened contexts of the suite, and when these were closed.
-    pub(super) openings: Vec<(Wire, Duration)>,
+    pub(super) openings: Vec<(usize, Wire, Duration)>,
     /// How long the network delays a late packet.
     pub(super) gap: Duration,
     /// Bytes that the protection of a secure domain adds to each packet.
@@ -123,6 +123,8 @@ impl<'p, 'a> Player<'p, 'a> {
     /// Plays the whole conversation.
     pub(super) fn play(t: &'p mut Test<'a>, sequence: &'p Sequence, coverage: &'p mut Coverage) -> Outcome {
         let gap = t.grace() / 8;
+        // The player knows which packets it has lost.
+        t.auto_ack_control = false;
         let mut player = Player {
             t,
             sequence,

@@ -38,7 +38,7 @@ impl Test<'_> {
 
     /// Acknowledges NOOP, NEGOTIATION and CLOSE_REQUEST, which take a PSN. Rules of such packets answer by
     /// themselves.
-    fn confirm(&mut self, seen: &RxPacket) -> Outcome {
+    pub(crate) fn confirm(&mut self, seen: &RxPacket) -> Outcome {
         let Some(asked) = seen.unasked() else { return Ok(()) };
         let (psn, Some(here)) = (asked.psn(), asked.dpdcid()) else { return Ok(()) };
         // The packet itself names the context: a script may have shown the observer contexts that are none.

@@ -1,9 +1,10 @@
 //! ACKs, NACKs and control packets of the device, and those that the suite sends about its contexts.
 
+use super::Incoming;
 use crate::random::coverage::{Event, State};
 use crate::random::play::Player;
 use crate::random::step::ControlKind;
-use crate::{AckBuilder, Outcome, RxPacket};
+use crate::{AckBuilder, Outcome, Pdc, RxPacket, Test};
 use uet_control::Mode;
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -84,28 +85,21 @@ impl Player<'_, '_> {
         let kind = control.ctl_type();
         let to = control.dpdcid();
         if let Some(own) = to.and_then(|to| self.own_of(seen, to)) {
-            let it = &mut self.own[own];
-            // The suite has acknowledged it.
-            let n = Self::distance(control.psn(), it.pdc.start).filter(|_| kind.takes_psn());
-            if let Some(n) = n {
-                it.incoming.note_control(n);
+            if kind.takes_psn() {
+                let it = &mut self.own[own];
+                let pdc = it.pdc.clone();
+                confirm(self.t, seen, control, &pdc, &mut it.incoming)?;
             }
             return self.own_control(own, kind);
         }
-        let Some(served) = to.and_then(|to| self.served_of(seen, to)) else { return Ok(()) };
+        let Some(served) = to.and_then(|to| self.served_of(seen, to)) else { return self.t.confirm(seen) };
         let it = &mut self.served[served];
         let state = it.state;
         self.coverage.seen(state, Event::control(kind));
         let (pdc, psn) = (it.pdc.clone(), control.psn());
         let n = Self::distance(psn, pdc.start);
         match kind {
-            CtlType::NOOP | CtlType::NEGOTIATION => {
-                // It takes a PSN. The suite has acknowledged it.
-                if let Some(n) = n {
-                    it.incoming.note_control(n);
-                }
-                Ok(())
-            }
+            CtlType::NOOP | CtlType::NEGOTIATION => confirm(self.t, seen, control, &pdc, &mut it.incoming),
             CtlType::CLOSE_COMMAND => {
                 let Some(n) = n else { return Ok(()) };
                 if state == State::Open && n != it.incoming.below && !it.incoming.has(n) {
@@ -221,4 +215,23 @@ impl Player<'_, '_> {
             _ => Ok(()),
         }
     }
+}
+
+/// Acknowledges a control packet of the device that takes a PSN. The cumulative PSN also speaks of other packets, some of
+/// which may have been lost.
+fn confirm(
+    t: &mut Test<'_>,
+    seen: &RxPacket,
+    control: &Control,
+    pdc: &Pdc,
+    incoming: &mut Incoming,
+) -> Outcome {
+    // It may be of an earlier context with the same identifier.
+    let Some(n) = Player::distance(control.psn(), pdc.start) else { return t.confirm(seen) };
+    incoming.note_control(n);
+    let below = incoming.below;
+    incoming.unsure.retain(|unsure| *unsure >= below);
+    let pdc = Pdc { remote: Some(control.spdcid()), ..pdc.clone() };
+    let ack = pdc.ack(control.psn()).cack(pdc.start - 1 + below);
+    t.send(&pdc, &AckBuilder { response: None, retx: control.retx(), ..ack }.build()?)
 }

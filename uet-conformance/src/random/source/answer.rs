@@ -187,7 +187,8 @@ impl Player<'_, '_> {
                 if kind == CtlType::CLOSE_COMMAND && self.own[context].state == State::Closing {
                     self.own[context].state = State::Closed;
                     let closed = self.t.now();
-                    self.openings.extend(self.own[context].opening.take().map(|wire| (wire, closed)));
+                    let opening = self.own[context].opening.take();
+                    self.openings.extend(opening.map(|wire| (context, wire, closed)));
                     let waiting = core::mem::take(&mut self.own[context].queue);
                     if !waiting.is_empty() {
                         self.reopen(context)?;

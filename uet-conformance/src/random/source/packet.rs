@@ -42,6 +42,10 @@ impl Player<'_, '_> {
         }
         self.note_arrival(context, n, fate);
         if n == 0 && pdc.remote.is_none() {
+            if !self.t.is_secure() {
+                // Of the contexts with one identifier, a target may remember only the last one.
+                self.openings.retain(|(of, ..)| *of != context);
+            }
             self.own[context].opening = Some(pdc.wire(&packet));
         }
         let reserved = match self.what(context, n) {
