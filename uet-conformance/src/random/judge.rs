@@ -94,6 +94,12 @@ impl Player<'_, '_> {
         }
     }
 
+    /// Returns whether a send, once accepted, has a receive at once.
+    fn has_receive(&self, message: usize) -> bool {
+        let sent = &self.messages[message];
+        !sent.overflow && !matches!(sent.plan.kind, PostKind::RendezvousSend | PostKind::RendezvousTsend)
+    }
+
     /// Judges that receives and sends belong together.
     fn judge_receives(&mut self) -> Outcome {
         let mut taken = vec![false; self.messages.len()];
@@ -108,12 +114,13 @@ impl Player<'_, '_> {
                 _ => self.t.raw_memory(region, 0, length as u64)?,
             };
             let fits = |index: &usize| !taken[*index] && self.is_in(*index, receive, &ended, &bytes);
-            // A send that has been accepted comes before one that may have been lost.
+            // A send that must have taken a receive comes before one that may have, and this before a lost one.
             let all = 0..self.messages.len();
-            let found = all
-                .clone()
-                .filter(|index| self.is_accepted(*index))
+            let accepted = || all.clone().filter(|index| self.is_accepted(*index));
+            let found = accepted()
+                .filter(|index| self.has_receive(*index))
                 .find(fits)
+                .or_else(|| accepted().find(fits))
                 .or_else(|| all.clone().find(fits));
             match found {
                 Some(message) => taken[message] = true,
@@ -139,11 +146,7 @@ impl Player<'_, '_> {
                 |receive: &usize| self.receives[*receive].ended.is_none() && self.matches(message, *receive);
             let free: Vec<usize> = (0..self.receives.len()).filter(free).collect();
             let told = format!("{}, and a receive that fits is free", shown(&self.messages[message].plan));
-            let rendezvous = matches!(
-                self.messages[message].plan.kind,
-                PostKind::RendezvousSend | PostKind::RendezvousTsend
-            );
-            if !self.messages[message].overflow && !rendezvous {
+            if self.has_receive(message) {
                 return self.broken(SES_MATCH_006, "a receive for a send that has been accepted", told);
             }
             if free.len() > self.reserved(&free) {

@@ -200,6 +200,7 @@ impl Player<'_, '_> {
         let state = if kind == StrangerKind::Late { State::Closed } else { State::Open };
         let these = self.served.iter().filter(|it| it.state == state);
         let these: Vec<(Pdc, u32)> = these.map(|it| (it.pdc.clone(), it.next())).collect();
+        let virtual_time = self.t.facts().virtual_time;
         for (pdc, next) in these {
             let elsewhere = Pdc { from, ..pdc.clone() };
             let last = pdc.psn(next) - 1;
@@ -209,7 +210,9 @@ impl Player<'_, '_> {
                     Some((pdc.clone(), pdc.ack(far).build()?))
                 }
                 // A device with nothing to send has sent no PSN that the suite does not know.
-                StrangerKind::Next if self.is_quiet() => Some((pdc.clone(), pdc.ack(last + 1).build()?)),
+                StrangerKind::Next if self.is_quiet() && virtual_time => {
+                    Some((pdc.clone(), pdc.ack(last + 1).build()?))
+                }
                 StrangerKind::Next => None,
                 StrangerKind::Late if next % 2 == 0 => Some((pdc.clone(), pdc.ack(last).build()?)),
                 StrangerKind::Late => Some((pdc.clone(), pdc.nack(NackCode::NO_PKT_BUFFER, last)?)),
@@ -223,6 +226,8 @@ impl Player<'_, '_> {
                 self.t.send(&pdc, &packet)?;
             }
         }
-        Ok(())
+        // An ACK of the next packet must arrive before that packet leaves.
+        let until = self.t.now() + self.gap;
+        if kind == StrangerKind::Next { self.pump(until) } else { Ok(()) }
     }
 }

@@ -453,15 +453,24 @@ impl<'p, 'a> Player<'p, 'a> {
         (distance < 1 << 24).then_some(distance)
     }
 
+    /// How often contexts of the suite have opened again.
+    fn lives(&self) -> u32 {
+        self.own.iter().map(|own| own.life).sum()
+    }
+
     /// Lets everything end: what is under way, then the contexts.
     fn settle(&mut self) -> Outcome {
         self.settling = true;
         let rto = self.t.rto();
         let patience = self.t.until_given_up() * 2;
-        let end = self.t.now() + patience;
+        let (mut end, mut lives) = (self.t.now() + patience, self.lives());
         while !self.is_quiet() && self.t.now() < end {
             let until = self.t.now() + rto;
             self.pump(until)?;
+            // Messages that waited for a close start on another context.
+            if self.lives() > lives {
+                (end, lives) = (self.t.now() + patience, self.lives());
+            }
         }
         self.unfinished()?;
         // Packets that the network still delays, and those that nobody waits for.
