@@ -73,7 +73,10 @@ impl Player<'_, '_> {
         if random && self.served.iter().any(|it| it.pdc.start == start) {
             return self.broken(PDS_SYN_007, "a Start_PSN at random", format!("{start} a second time"));
         }
-        let pdc = self.t.accept(seen)?;
+        let mut pdc = self.t.accept(seen)?;
+        while self.own.iter().any(|own| own.pdc.local == pdc.local) {
+            pdc = self.t.accept(seen)?;
+        }
         let job_id = said(&seen.uet()).map_or(0, |fields| fields.address.job_id());
         self.served.push(Served {
             pdc,

@@ -56,8 +56,10 @@ impl Player<'_, '_> {
         let mut fresh = self.new_own(plan)?;
         let old = &self.own[context];
         fresh.life = life;
-        fresh.pdc.local =
-            if same { old.pdc.local } else { PdcId((old.pdc.local.0 ^ 0x2000).wrapping_add(0x80).max(1)) };
+        let next = (old.pdc.local.0 ^ 0x2000).wrapping_add(0x80).max(1);
+        let free = |id: &u16| !self.served.iter().any(|it| it.pdc.local.0 == *id);
+        let other = (next..=u16::MAX).find(free).unwrap_or(next);
+        fresh.pdc.local = if same { old.pdc.local } else { PdcId(other) };
         // Far from all that the context before has used.
         fresh.pdc.start = old.pdc.start + 0x0200_0000;
         self.own[context] = fresh;
