@@ -86,6 +86,20 @@ pub struct Remote {
     drops: Drops,
 }
 
+/// Starts of a program whose port is taken.
+const STARTS: usize = 3;
+
+/// Starts a device. The port that the system gives it may be taken at an address of the suite: its next start gets another.
+fn with_free_port<T>(mut start: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 1..STARTS {
+        match start() {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            started => return started,
+        }
+    }
+    start()
+}
+
 impl Remote {
     /// Connects to a running device by the `HOST:PORT` of its control channel. Its packets go to `at`, or to the
     /// address that it reports.
@@ -98,7 +112,7 @@ impl Remote {
 
     /// Starts a device with a shell command; its standard input and output are the control channel.
     pub fn start(command: &str, local: &[IpAddr]) -> io::Result<Self> {
-        Self::around(Session::start(command)?, &At::AsItSays, local)
+        with_free_port(|| Self::around(Session::start(command)?, &At::AsItSays, local))
     }
 
     fn around(mut session: Session, at: &At, local: &[IpAddr]) -> io::Result<Self> {
@@ -458,10 +472,13 @@ impl Dut for Remote {
     }
 
     fn restart(&mut self) -> io::Result<bool> {
-        let Some(session) = self.session.restarted()? else { return Ok(false) };
-        // Frees the sockets before the next ones bind.
-        self.links.clear();
-        let mut next = Remote::around(session, &At::AsItSays, &self.facts.local)?;
+        let next = with_free_port(|| {
+            let Some(session) = self.session.restarted()? else { return Ok(None) };
+            // Frees the sockets before the next ones bind.
+            self.links.clear();
+            Remote::around(session, &At::AsItSays, &self.facts.local).map(Some)
+        })?;
+        let Some(mut next) = next else { return Ok(false) };
         // Time and captures continue.
         next.clock = next.clock.continued(self.clock);
         (next.begun_at, next.silence) = (self.begun_at, self.silence);
@@ -469,5 +486,25 @@ impl Dut for Remote {
         next.capture = self.capture.take();
         *self = next;
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_starts_again_if_its_port_is_taken() {
+        let mut starts = 0;
+        let mut taken = |times| {
+            starts = 0;
+            with_free_port(|| {
+                starts += 1;
+                if starts > times { Ok(starts) } else { Err(io::ErrorKind::AddrInUse.into()) }
+            })
+        };
+        assert_eq!(taken(2).unwrap(), 3);
+        assert_eq!(taken(3).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(taken(0).unwrap(), 1);
     }
 }
