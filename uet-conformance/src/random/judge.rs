@@ -95,7 +95,7 @@ impl Player<'_, '_> {
     }
 
     /// Returns whether a send, once accepted, has a receive at once.
-    fn has_receive(&self, message: usize) -> bool {
+    pub(super) fn has_receive(&self, message: usize) -> bool {
         let sent = &self.messages[message];
         !sent.overflow && !matches!(sent.plan.kind, PostKind::RendezvousSend | PostKind::RendezvousTsend)
     }
@@ -175,7 +175,7 @@ impl Player<'_, '_> {
     }
 
     /// Returns whether a message is a send that the device has certainly accepted.
-    fn is_accepted(&self, message: usize) -> bool {
+    pub(super) fn is_accepted(&self, message: usize) -> bool {
         let sending = &self.messages[message];
         let plain = sending.plan.wrong == Wrong::Nothing && sending.plan.by == By::Context;
         let done = sending.over && !sending.lost && sending.code == ReturnCode::OK && !sending.put_off;

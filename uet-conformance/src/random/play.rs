@@ -93,8 +93,6 @@ pub(super) struct Player<'p, 'a> {
     pub(super) peers: BTreeMap<(u8, u8), u64>,
     due: BTreeMap<(Duration, u64), Due>,
     dues: u64,
-    /// Contexts that the device has been told to close.
-    pub(super) told_to_close: bool,
     /// PDCIDs of strangers and of contexts that are over: what comes for them is ignored.
     pub(super) strangers: BTreeSet<u16>,
     /// Completions, by operation.
@@ -137,7 +135,6 @@ impl<'p, 'a> Player<'p, 'a> {
             peers: BTreeMap::new(),
             due: BTreeMap::new(),
             dues: 0,
-            told_to_close: false,
             strangers: BTreeSet::new(),
             told: BTreeMap::new(),
             coverage,
@@ -473,6 +470,11 @@ impl<'p, 'a> Player<'p, 'a> {
             }
         }
         self.unfinished()?;
+        if (0..self.messages.len()).any(|message| self.is_accepted(message) && !self.has_receive(message)) {
+            // The device may still read the rest of a rendezvous send, once it has credit for that.
+            let until = self.t.now() + patience;
+            self.pump(until)?;
+        }
         // Packets that the network still delays, and those that nobody waits for.
         while self.due.values().any(|due| matches!(due, Due::Deliver(_) | Due::Take(_))) {
             let until = self.t.now() + rto;
@@ -511,17 +513,19 @@ impl<'p, 'a> Player<'p, 'a> {
             self.pump(until)?;
         }
         self.judge_clears()?;
-        for context in 0..self.own.len() {
-            self.close(context, false)?;
-        }
-        let open = self.served.iter().filter(|it| it.state == State::Open);
-        let open: BTreeSet<(u8, u8, bool)> = open.map(|it| (it.peer, it.job, it.pdc.rod)).collect();
-        for (address, number, rod) in open {
-            self.close_by_device(address, number, rod)?;
-        }
-        self.told_to_close = true;
         let end = self.t.now() + patience;
+        let mut served = 0;
         while !self.all_closed() && self.t.now() < end {
+            // A send that the device asks for again opens contexts again.
+            for context in 0..self.own.len() {
+                self.close(context, false)?;
+            }
+            let open = self.served.iter().skip(served).filter(|it| it.state == State::Open);
+            let open: BTreeSet<(u8, u8, bool)> = open.map(|it| (it.peer, it.job, it.pdc.rod)).collect();
+            served = self.served.len();
+            for (address, number, rod) in open {
+                self.close_by_device(address, number, rod)?;
+            }
             let until = self.t.now() + rto;
             self.pump(until)?;
         }

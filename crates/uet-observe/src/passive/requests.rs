@@ -155,9 +155,9 @@ impl Rules<'_> {
         self.path(flow, index, sent);
         // First transmissions leave in order, so CLEAR_PSN does not go back. After a renumbering, packets leave once more,
         // in any order.
-        let first = |other: &(&i64, &Box<SentRequest>)| !other.1.retx && !flow.renumbered;
-        let below = flow.requests.range(..index).next_back().filter(first);
-        let above = flow.requests.range(index + 1..).next().filter(first);
+        let first = |other: &SentRequest| !other.retx && !flow.renumbered;
+        let below = flow.requests.range(..index).next_back().filter(|(_, other)| first(other));
+        let above = flow.requests.range(index + 1..).next().filter(|(_, other)| first(other));
         if let Some((_, below)) = below {
             self.hold(PDS_CLR_002, Some(below.number), !below.clear.is_after(sent.clear), || {
                 format!("clears up to {}, and the one before it up to {}", sent.clear, below.clear)

@@ -229,8 +229,8 @@ fn confirm(
     // It may be of an earlier context with the same identifier.
     let Some(n) = Player::distance(control.psn(), pdc.start) else { return t.confirm(seen) };
     incoming.note_control(n);
+    incoming.confirm(n);
     let below = incoming.below;
-    incoming.unsure.retain(|unsure| *unsure >= below);
     let pdc = Pdc { remote: Some(control.spdcid()), ..pdc.clone() };
     let ack = pdc.ack(control.psn()).cack(pdc.start - 1 + below);
     t.send(&pdc, &AckBuilder { response: None, retx: control.retx(), ..ack }.build()?)

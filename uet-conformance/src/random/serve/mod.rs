@@ -30,8 +30,10 @@ pub(super) struct Incoming {
     got: BTreeSet<u32>,
     below: u32,
     bytes: u64,
+    /// The cumulative PSN of the last ACK.
+    confirmed: u32,
     /// PSNs whose last ACK was lost.
-    pub(super) unsure: BTreeSet<u32>,
+    unsure: BTreeSet<u32>,
 }
 
 impl Incoming {
@@ -51,6 +53,24 @@ impl Incoming {
             self.below += 1;
         }
         new
+    }
+
+    /// Notes that an ACK of this packet leaves; its cumulative PSN speaks of others, too.
+    fn confirm(&mut self, n: u32) {
+        self.confirmed = self.below;
+        self.unsure.retain(|unsure| *unsure >= self.below && *unsure != n);
+    }
+
+    /// Notes that the ACK of this packet is late.
+    fn doubt(&mut self, n: u32) {
+        if n >= self.confirmed {
+            self.unsure.insert(n);
+        }
+    }
+
+    /// Returns whether the device may wait for an ACK.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        !self.unsure.is_empty()
     }
 
     fn has(&self, n: u32) -> bool {

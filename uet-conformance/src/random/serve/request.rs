@@ -146,10 +146,9 @@ impl Player<'_, '_> {
         let new = self.own[own].incoming.note(n, seen.wire.bytes.len() + self.sealing);
         let below = self.own[own].incoming.below;
         if fate == Fate::Late {
-            self.own[own].incoming.unsure.insert(n);
+            self.own[own].incoming.doubt(n);
         } else {
-            // The cumulative PSN speaks of others, too.
-            self.own[own].incoming.unsure.retain(|unsure| *unsure >= below && *unsure != n);
+            self.own[own].incoming.confirm(n);
             let (mut pdc, bytes) = (self.own[own].pdc.clone(), self.own[own].incoming.bytes);
             // The ACK that names the device's side may have been lost.
             pdc.remote.get_or_insert(request.spdcid());

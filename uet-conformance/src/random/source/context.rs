@@ -165,7 +165,7 @@ impl Player<'_, '_> {
     pub(in crate::random) fn close_if_quiet(&mut self, context: usize) -> Outcome {
         let own = &self.own[context];
         let waits = own.queue.front().is_some_and(|(_, part)| *part > 0);
-        let idle = own.sent.values().all(|packet| packet.done) && !waits && own.incoming.unsure.is_empty();
+        let idle = own.sent.values().all(|packet| packet.done) && !waits && !own.incoming.is_in_doubt();
         let life = own_key(context, own.life);
         let reads = self.messages.iter().any(|message| message.is_on(life) && !message.over);
         if !own.wants_close || !idle || reads || own.state != State::Open {
