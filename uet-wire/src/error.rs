@@ -263,8 +263,8 @@ enum Reason {
         field: &'static str,
         with: &'static str,
     },
-    /// `field` states `stated` bytes, but the payload has `present`. With `lacks_som`, the caller has probably forgotten
-    /// the flag.
+    /// `field` states `stated` bytes, but the payload has `present`. With `lacks_som`, the caller has probably
+    /// forgotten the flag.
     PayloadMismatch {
         field: &'static str,
         present: usize,

@@ -47,8 +47,8 @@ fn place(directory: &Path, found: &InstanceResult, extension: &str) -> io::Resul
     Ok(directory.join(format!("{}.{extension}", found.instance.replace('/', "-"))))
 }
 
-/// Writes packets with their times and comments to the file `path`. An empty comment is none. The comment of the capture
-/// names its origin, so that `uet check` takes errors of the suite's own packets for notes.
+/// Writes packets with their times and comments to the file `path`. An empty comment is none. The comment of the
+/// capture names its origin, so that `uet check` takes errors of the suite's own packets for notes.
 pub fn write<'a>(
     path: &Path,
     packets: impl IntoIterator<Item = (Duration, &'a Wire, &'a str)>,

@@ -266,8 +266,8 @@ impl Direction {
         self.unacknowledged.range(..index).next().is_some()
     }
 
-    /// Returns the cumulative PSN if it is above the highest one sent: the number of PSNs sent, the number of those above
-    /// them, and the packet number of the ACK. Returns `None` if a packet from `start` to the highest one was not
+    /// Returns the cumulative PSN if it is above the highest one sent: the number of PSNs sent, the number of those
+    /// above them, and the packet number of the ACK. Returns `None` if a packet from `start` to the highest one was not
     /// observed, or if the direction is closed.
     pub(crate) fn acknowledged_unsent(&self, start: Psn) -> Option<(i64, i64, u64)> {
         let ((cack, number), (above, counted), highest) = (self.cack?, self.counted?, self.highest?);

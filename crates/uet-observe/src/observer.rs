@@ -126,8 +126,8 @@ impl Observer {
     /// Returns the context of a packet and its sender's side. Returns `None` if the packet names no context, or is a
     /// [`Stray`].
     ///
-    /// Endpoints reuse identifiers, and the capture may lack the packet that shows it. If the PSNs fit several contexts,
-    /// the one wins whose ends have stated the most identifiers of the packet, and then the newest one.
+    /// Endpoints reuse identifiers, and the capture may lack the packet that shows it. If the PSNs fit several
+    /// contexts, the one wins whose ends have stated the most identifiers of the packet, and then the newest one.
     fn find(&mut self, packet: &Observed<'_>, pds: &Pds<'_>, names: &Names) -> Option<(ContextId, Side)> {
         let here = names.source.is_valid().then_some((packet.src, names.source, packet.dst));
         let there = names.target.filter(|id| id.is_valid()).map(|id| (packet.dst, id, packet.src));
@@ -247,8 +247,8 @@ impl Names {
         Some(Names { start, own, ..names(control.spdcid(), control.dpdcid()) })
     }
 
-    /// Returns the number of identifiers of the packet that the ends of this context have stated for themselves. Returns
-    /// 0 if no PSN shows that the packet belongs to this context: another one may have the same identifiers.
+    /// Returns the number of identifiers of the packet that the ends of this context have stated for themselves.
+    /// Returns 0 if no PSN shows that the packet belongs to this context: another one may have the same identifiers.
     fn stated(&self, context: &Context, sender: Side) -> u8 {
         if !self.is_shown(context, sender) {
             return 0;

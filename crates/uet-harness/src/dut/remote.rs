@@ -89,7 +89,8 @@ pub struct Remote {
 /// Starts of a program whose port is taken.
 const STARTS: usize = 3;
 
-/// Starts a device. The port that the system gives it may be taken at an address of the suite: its next start gets another.
+/// Starts a device. The port that the system gives it may be taken at an address of the suite: its next start gets
+/// another.
 fn with_free_port<T>(mut start: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     for _ in 1..STARTS {
         match start() {

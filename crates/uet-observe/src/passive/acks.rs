@@ -10,10 +10,10 @@ use uet_wire::ses::Ses;
 /// Judges the ACKs of PSNs above the highest one sent, at the end of a capture.
 ///
 /// If such a PSN is sent later, `first_transmission` judges the ACK, and after a CLOSE_COMMAND `closed` does. Here, the
-/// capture shows no packet above the highest PSN. It has all packets of the direction from Start_PSN to that PSN. Records
-/// that are lost at random leave gaps, so a few such packets make it likely that the capture lacks none. But a burst of
-/// lost records may be the last packets, and of two captures that were merged, that of the requests may end earlier. So
-/// the caller reports no more than a warning.
+/// capture shows no packet above the highest PSN. It has all packets of the direction from Start_PSN to that PSN.
+/// Records that are lost at random leave gaps, so a few such packets make it likely that the capture lacks none. But a
+/// burst of lost records may be the last packets, and of two captures that were merged, that of the requests may end
+/// earlier. So the caller reports no more than a warning.
 pub(super) fn beyond_last(judge: &mut Judgments, context: &Context) {
     const SENT: i64 = 8;
     const BEYOND: i64 = 2;

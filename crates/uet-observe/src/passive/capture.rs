@@ -116,9 +116,9 @@ impl CaptureChecker {
         self.protections.restart();
     }
 
-    /// Returns findings about earlier packets that had to wait. Until the device of a section sends a packet, it is open
-    /// whether the suite broke a requirement on purpose. Some findings are certain only at the end of a capture. Call it
-    /// after each packet and after [`end`](Self::end).
+    /// Returns findings about earlier packets that had to wait. Until the device of a section sends a packet, it is
+    /// open whether the suite broke a requirement on purpose. Some findings are certain only at the end of a capture.
+    /// Call it after each packet and after [`end`](Self::end).
     pub fn released(&mut self) -> Vec<CaptureFinding> {
         core::mem::take(&mut self.released)
     }

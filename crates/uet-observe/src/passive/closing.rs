@@ -8,8 +8,8 @@ use uet_wire::pds::Ack;
 use uet_wire::registry::{CtlType, NackCode, Opcode};
 
 impl Rules<'_> {
-    /// Rules of an ACK after a CLOSE_COMMAND. The close clears every response, so the cumulative PSN in its ACK covers it.
-    /// It is the last packet of its direction, so no lost record explains the ACK of a later one.
+    /// Rules of an ACK after a CLOSE_COMMAND. The close clears every response, so the cumulative PSN in its ACK covers
+    /// it. It is the last packet of its direction, so no lost record explains the ACK of a later one.
     pub(super) fn closed(&mut self, flow: &Direction, ack: Ack, cack: i64, named: i64) {
         let Some((close, number)) = flow.close else { return };
         // The PSN may be that of another packet, and a PSN below it may never have been sent.

@@ -8,9 +8,10 @@ use uet_wire::pds::Pds;
 impl Rules<'_> {
     /// Rule of `dpdcid`: the receiver has used this PDCID for itself in the context.
     ///
-    /// Endpoints reuse PDCIDs, so a late packet may name a PDCID of an earlier context. Only a PSN shows the context of a
-    /// packet: when an identifier is reused, the PSNs are far from the earlier ones. Packets without a PSN of the context
-    /// are not judged: CLEAR_COMMAND, CREDIT, PROBE and its answer, and a NACK of a packet that was not observed.
+    /// Endpoints reuse PDCIDs, so a late packet may name a PDCID of an earlier context. Only a PSN shows the context of
+    /// a packet: when an identifier is reused, the PSNs are far from the earlier ones. Packets without a PSN of the
+    /// context are not judged: CLEAR_COMMAND, CREDIT, PROBE and its answer, and a NACK of a packet that was not
+    /// observed.
     pub(super) fn names_its_receiver(&mut self, pds: Pds<'_>) {
         let (own, peer) = (self.sent(), self.received());
         let Some(dpdcid) = pds.dpdcid().filter(|id| id.is_valid() && self.context.is_shown) else { return };

@@ -217,8 +217,8 @@ impl Player<'_, '_> {
     }
 }
 
-/// Acknowledges a control packet of the device that takes a PSN. The cumulative PSN also speaks of other packets, some of
-/// which may have been lost.
+/// Acknowledges a control packet of the device that takes a PSN. The cumulative PSN also speaks of other
+/// packets, some of which may have been lost.
 fn confirm(
     t: &mut Test<'_>,
     seen: &RxPacket,
