@@ -8,6 +8,7 @@ use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use uet_wire::pds::{Ack, Pds};
+use uet_wire::registry::CtlType;
 use uet_wire::{PdcId, Psn};
 
 /// The maximum number of open contexts. Beyond it, the observer forgets all of them.
@@ -220,13 +221,17 @@ struct Names {
     others: Option<Psn>,
     /// The PSN that a NACK refuses. It may lie far from those of the receiver's direction.
     refused: Option<Psn>,
+    /// The PSN of the sender's direction that an ACK_REQUEST asks about.
+    asked: Option<Psn>,
+    /// The opaque value of the receiver's probe that an ACK answers.
+    probe: Option<u16>,
 }
 
 impl Names {
     fn of(pds: &Pds<'_>) -> Option<Names> {
         let names = |source, target| {
-            let (start, own, others, refused) = (None, None, None, None);
-            Names { source, target, start, own, others, refused }
+            let (start, own, others, refused, asked, probe) = (None, None, None, None, None, None);
+            Names { source, target, start, own, others, refused, asked, probe }
         };
         if let Some(request) = pds.request() {
             let (start, own) = (request.start_psn(), Some(request.psn()));
@@ -234,28 +239,34 @@ impl Names {
         }
         if let Some(ack) = pds.ack() {
             let others = Some(ack.cack_psn()).filter(|_| !ack.p());
-            return Some(Names { others, ..names(ack.spdcid(), Some(ack.dpdcid())) });
+            let probe = ack.probe_opaque();
+            return Some(Names { others, probe, ..names(ack.spdcid(), Some(ack.dpdcid())) });
         }
         // A target may refuse a PSN because it lies far outside the window.
         if let Some(nack) = pds.nack().filter(|nack| !nack.nt()) {
             return Some(Names { refused: nack.nack_psn(), ..names(nack.spdcid(), Some(nack.dpdcid())) });
         }
         let Pds::Control(control) = pds else { return None };
-        let own = Some(control.psn()).filter(|_| control.ctl_type().takes_psn());
+        let kind = control.ctl_type();
+        let own = Some(control.psn()).filter(|_| kind.takes_psn());
+        let asked = Some(control.psn()).filter(|_| kind == CtlType::ACK_REQUEST);
         // Only a packet with a PSN opens a context.
         let start = control.start_psn().filter(|_| own.is_some());
-        Some(Names { start, own, ..names(control.spdcid(), control.dpdcid()) })
+        Some(Names { start, own, asked, ..names(control.spdcid(), control.dpdcid()) })
     }
 
     /// Returns the number of identifiers of the packet that the ends of this context have stated for themselves.
-    /// Returns 0 if no PSN shows that the packet belongs to this context: another one may have the same identifiers.
+    /// Returns 0 if nothing shows that the packet belongs to this context: another one may have the same identifiers.
     fn stated(&self, context: &Context, sender: Side) -> u8 {
-        if !self.is_shown(context, sender) {
-            return 0;
+        let (own, peer) = (context.direction(sender), context.direction(sender.other()));
+        let is_source_stated = own.names.contains(&self.source);
+        let is_target_stated = self.target.is_some_and(|id| peer.names.contains(&id));
+        let asks = || self.asked.is_some_and(|psn| own.is_sent(own.index(psn)));
+        let answers = || self.probe.is_some_and(|opaque| peer.probes.contains(&opaque));
+        match self.is_shown(context, sender) || asks() || answers() {
+            true => u8::from(is_source_stated) + u8::from(is_target_stated),
+            false => 0,
         }
-        let [own, peer] = [sender, sender.other()].map(|side| &context.direction(side).names);
-        let is_target_stated = self.target.is_some_and(|id| peer.contains(&id));
-        u8::from(own.contains(&self.source)) + u8::from(is_target_stated)
     }
 
     /// Returns true if a PSN of the packet is near an observed one of the context, or is a refused one of it.

@@ -361,3 +361,18 @@ fn many_acks_may_be_asked_for() {
         finds(&sent.chain(psns.clone().map(asks)).chain(psns.map(told)).collect::<Vec<_>>(), &[]);
     }
 }
+
+/// A question belongs to the context whose PSN it names, and its answer has the question's entropy value.
+#[test]
+fn a_late_copy_of_an_opening_packet_takes_no_question() {
+    let ask =
+        pds::Control::build(CtlType::ACK_REQUEST).psn(Psn(1003)).spdcid(HERE).dpdcid(THERE).done().unwrap();
+    let answer = Ack::build().cack_psn(Psn(1003)).spdcid(THERE).dpdcid(HERE).done().unwrap();
+    let late = opens(0x4000_0000, 0);
+    let mut frames = [&life(1000, HERE, THERE)[..8], &[late]].concat();
+    for entropy in 20..24 {
+        frames.push(frame(true, entropy, 0, ask, None, b""));
+        frames.push(frame(false, entropy, 0, answer, None, b""));
+    }
+    finds(&frames, &[]);
+}

@@ -2,7 +2,7 @@
 
 use super::fields::{generation, process, token};
 use super::{FIRST, Posted, REFUSAL};
-use crate::random::coverage::{Event, State};
+use crate::random::coverage::Event;
 use crate::random::data::{difference, shown};
 use crate::random::message::{capability, operands};
 use crate::random::play::Player;
@@ -145,10 +145,11 @@ impl Player<'_, '_> {
         Ok(())
     }
 
-    /// Returns an open context to the device that has posted this, or opens one with these first numbers.
+    /// Returns an open context to the device that has posted this, or opens one with these first numbers. A context that
+    /// is about to close may end in an error, and what waits for it is lost.
     fn context_back(&mut self, post: usize, pdcid: u16, start: u32) -> Result<usize, Stop> {
         let (peer, job) = (self.posts[post].plan.peer, self.posts[post].plan.job);
-        let fits = |own: &Own| own.plan.peer == peer && own.plan.job == job && own.state != State::Closing;
+        let fits = |own: &Own| own.plan.peer == peer && own.plan.job == job && !own.wants_close;
         if let Some(context) = self.own.iter().position(fits) {
             return Ok(context);
         }

@@ -43,7 +43,7 @@ pub(super) struct Own {
     /// The return direction.
     pub(super) incoming: Incoming,
     timer: bool,
-    wants_close: bool,
+    pub(super) wants_close: bool,
     same: bool,
     /// The device has had no room for it.
     pub(super) starved: u32,
