@@ -189,6 +189,8 @@ pub struct Direction {
     pub credit: Option<Units24>,
     /// True if a NACK renumbered the PSNs (NEW_START_PSN).
     pub renumbered: bool,
+    /// True if its packets have been sent before, with other PSNs.
+    pub(crate) moved: bool,
 
     /// The PSNs above the cumulative one that a SACK acknowledged, with the number of the first such packet.
     pub(crate) sacked: RangeInclusiveMap<i64, u64>,

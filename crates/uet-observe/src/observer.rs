@@ -141,6 +141,11 @@ impl Observer {
             (self.open.get(id).map_or(0, |context| names.stated(context, *side)), *id)
         };
         let found = by_target().chain(named(here)).filter(fits).max_by_key(rank);
+        // The packets of a context that the target renumbers open it once more, with other PSNs.
+        let renumbered = |(id, side): (ContextId, Side)| {
+            self.open.get(&id).is_some_and(|it| it.direction(side).renumbered)
+        };
+        let moved = found.is_none() && names.start.is_some() && named(here).any(renumbered);
         if let (None, Some(ack)) = (found, pds.ack().filter(|ack| !ack.p())) {
             let both = by_target().filter(|end| named(here).any(|other| other == *end));
             let newest = both.max_by_key(|(id, _)| *id);
@@ -150,6 +155,7 @@ impl Observer {
         }
         let (id, sender) = found.unwrap_or_else(|| (self.add(packet, names.start.is_some()), Side::A));
         let context = self.open.get_mut(&id)?;
+        context.direction_mut(sender).moved |= moved;
         context.is_shown = names.is_shown(context, sender);
         if let Some(start) = names.start {
             context.start.get_or_insert((start, packet.number));

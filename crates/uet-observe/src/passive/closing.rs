@@ -50,8 +50,8 @@ impl Rules<'_> {
         if code != NackCode::CLOSING_IN_ERR || !opened || asked.renumbered {
             return;
         }
-        // The ACK of return data may be lost after its capture.
-        let sends_data = !own.requests.is_empty();
+        // The ACK of return data may be lost after its capture, and return data may wait for credit.
+        let sends_data = !own.requests.is_empty() || own.demands_credit;
         let reads = |opcode| matches!(opcode, Opcode::UET_READ | Opcode::UET_FETCHING_ATOMIC);
         let open = asked.requests.values().any(|sent| sent.part.is_none() && sent.opcode.is_some_and(reads))
             || asked.reads.values().any(|read| !read.over)

@@ -155,7 +155,7 @@ impl Rules<'_> {
         self.path(flow, index, sent);
         // First transmissions leave in order, so CLEAR_PSN does not go back. After a renumbering, packets leave once
         // more, in any order.
-        let first = |other: &SentRequest| !other.retx && !flow.renumbered;
+        let first = |other: &SentRequest| !other.retx && !flow.renumbered && !flow.moved;
         let below = flow.requests.range(..index).next_back().filter(|(_, other)| first(other));
         let above = flow.requests.range(index + 1..).next().filter(|(_, other)| first(other));
         if let Some((_, below)) = below {

@@ -1,8 +1,10 @@
 //! Correct devices and incomplete captures cause no findings.
 
 use crate::frames::*;
-use uet_wire::pds::{self, Ack, RequestMut};
-use uet_wire::registry::{AckRequest, CcType, CtlType, NextHdr, Opcode, PdsType, ResponseOpcode, ReturnCode};
+use uet_wire::pds::{self, Ack, Nack, RequestMut};
+use uet_wire::registry::{
+    AckRequest, CcType, CtlType, NackCode, NextHdr, Opcode, PdsType, ResponseOpcode, ReturnCode,
+};
 use uet_wire::ses::{Response, ResponseData, Std};
 use uet_wire::{FrameBuilder, Options, Packet, PdcId, Psn, PsnOffset, Start, TrailerKind, Units24};
 
@@ -375,4 +377,29 @@ fn a_late_copy_of_an_opening_packet_takes_no_question() {
         frames.push(frame(false, entropy, 0, answer, None, b""));
     }
     finds(&frames, &[]);
+}
+
+/// Packets that a target renumbers open the context once more. They leave in any order, and CLEAR_PSN grows meanwhile.
+#[test]
+fn renumbered_packets_come_in_any_order() {
+    const NEW: u32 = 0x4000_0000;
+    let nack =
+        Nack::build(NackCode::NEW_START_PSN).nack_psn(Psn(1002)).payload(NEW).dpdcid(HERE).done().unwrap();
+    let sends =
+        |psn: u32, clear: i32| request(NEW + psn, |r| r.clear_psn(Psn(NEW.wrapping_add_signed(clear))));
+    let frames = [
+        opens(1000, 0),
+        opens(1001, 1),
+        opens(1002, 2),
+        frame(false, 7, 0, nack, None, b""),
+        opens(NEW + 2, 2),
+        ack(NEW - 1, NEW + 2),
+        sends(0, -1),
+        ack(NEW, NEW),
+        sends(1, 0),
+        ack(NEW + 2, NEW + 1),
+    ];
+    finds(&frames, &[]);
+    // Without the renumbering, the same packets are an error.
+    finds(&frames[4..], &[("PDS-CLR-002", 5)]);
 }
