@@ -289,6 +289,10 @@ impl Pds {
     fn control(&mut self, packet: Packet, control: &Control) {
         let kind = control.ctl_type();
         let arrival = PsnFields::of_control(control);
+        // `PDS-PDC-001`: nobody has the identifier that an answer would name.
+        if !arrival.spdcid.is_valid() {
+            return self.shared.drop_packet(Dropped::Malformed);
+        }
         let known = kind != CtlType::NEGOTIATION || self.shared.params.negotiation;
         if kind.name().is_none() || !known {
             return self.unknown_control(&packet, &arrival);
@@ -334,7 +338,7 @@ impl Pds {
     /// Replies to an unknown control packet with NACK UNEXP_EVENT and spdcid 0, or not at all. The sources leave this
     /// open.
     fn unknown_control(&mut self, packet: &Packet, arrival: &PsnFields) {
-        if self.shared.params.nack_unknown_control && packet.trimmed.is_none() && arrival.spdcid.is_valid() {
+        if self.shared.params.nack_unknown_control && packet.trimmed.is_none() {
             return self.turn_away(arrival.reply(packet, NackCode::UNEXP_EVENT));
         }
         self.shared.drop_packet(Dropped::UnknownControl);

@@ -6,7 +6,7 @@ use core::time::Duration;
 use uet_model::pds::{Dropped, EventKind, Pds, Unprotected};
 use uet_model::*;
 use uet_wire::registry::{CtlType, NackCode, PdsType};
-use uet_wire::{Psn, Uet};
+use uet_wire::{PdcId, Psn, Uet};
 
 /// Returns the replies of a fresh target to packets, and the number of its contexts afterwards.
 fn answer(params: PdsParams, packets: &[Packet]) -> (Vec<(NackCode, u32, u16, u32)>, usize) {
@@ -351,6 +351,11 @@ fn malformed_packets_get_no_reply() {
     }
     let nobody = Rud { spdcid: 0, ..Rud::syn(48, 0) };
     assert_eq!(refused(&mut pair, nobody.packet()), [], "0 is no PDCID");
+    for kind in [CtlType::ACK_REQUEST, CtlType::PROBE, CtlType::NOOP] {
+        let nobody = uet_wire::pds::Control::build(kind).psn(Psn(333)).dpdcid(PdcId(0x7777));
+        let nobody = packet(A, &[nobody.done().unwrap().bytes()]);
+        assert_eq!(refused(&mut pair, nobody), [], "{kind}");
+    }
 }
 
 #[test]
