@@ -2977,8 +2977,6 @@ local function by_field(p, layout, record, at)
   end
 end
 
-local RESERVED_AT = U.at("entropy", "reserved")
-
 -- Reports a wrong checksum of an IPv4 header. A switch that trims changes the traffic class, and may leave the checksum
 -- and the length as they were.
 local function header_checksum(p, s, ip)
