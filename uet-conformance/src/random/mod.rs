@@ -8,13 +8,14 @@
 //! | to | see |
 //! | --- | --- |
 //! | describe a conversation | `step`, `data` |
-//! | draw, play and shrink one | `setting`, `generate`, `play`, `shrink` |
+//! | draw, play and shrink one | `abilities`, `setting`, `generate`, `play`, `shrink` |
 //! | protect its packets | `secure` |
 //! | send requests as a source, and serve those of the device | `source`, `message`, `serve` |
 //! | send what follows from the device, or what no peer sends | `other`, `hostile` |
 //! | judge the device | `shadow`, `judge` |
 //! | count what conversations reached | `coverage` |
 
+mod abilities;
 mod coverage;
 mod data;
 mod generate;
@@ -31,8 +32,8 @@ mod shrink;
 mod source;
 pub mod step;
 
+pub use abilities::Abilities;
 pub use coverage::{Coverage, Figures};
-pub use generate::Abilities;
 pub use shrink::shrink;
 pub use step::{Fate, Sequence};
 

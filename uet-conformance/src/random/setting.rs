@@ -1,6 +1,6 @@
 //! Draws the setting of a conversation: parameters of the device, the IP version, and its secure domain.
 
-use super::generate::Abilities;
+use super::abilities::Abilities;
 use super::step::{Secured, Sequence};
 use crate::draw::{Source, first_psn};
 use serde_json::Value;
