@@ -1,21 +1,20 @@
 //! Plays a conversation: a right peer with a network that loses, copies, delays, marks and trims.
 
-use super::coverage::{Coverage, Event, State};
+mod settle;
+mod setup;
+mod take;
+
+use super::coverage::{Coverage, Event};
 use super::serve::{Posted, Served};
 use super::shadow::Shadow;
 use super::source::{Own, Sending};
 use super::step::{RegionPlan, Sequence, Step, bits};
-use crate::receives::tagged_room;
 use crate::{Outcome, Region, RxPacket, Stop, Test, Wire};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
-use uet_control::{
-    AddPeer, ClosePdc, Completion, Configure, Fill, Hex64, Mode, Operated, Permission, PostReceive,
-    RequestClose, Reset, SetIndices,
-};
+use uet_control::{AddPeer, ClosePdc, Completion, Hex64, Mode, Operated, PostReceive, RequestClose};
 use uet_wire::Psn;
-use uet_wire::catalogue::*;
-use uet_wire::pds::Pds;
+use uet_wire::catalogue::Requirement;
 use uet_wire::registry::NackCode;
 
 /// The job with this number.
@@ -158,75 +157,6 @@ impl<'p, 'a> Player<'p, 'a> {
         player.judge()
     }
 
-    fn set_up(&mut self) -> Outcome {
-        let sequence = self.sequence;
-        // A packet of a conversation that failed may have arrived after the first reset.
-        self.t.call(Reset {})?;
-        if !sequence.parameters.is_empty() {
-            let parameters = sequence.parameters.clone();
-            let taken = self.t.call(Configure { parameters: parameters.clone() })?.taken;
-            self.t.was_set(parameters.into_iter().filter(|(name, _)| taken.contains(name)));
-        }
-        if let Some(domain) = sequence.secured {
-            self.secure(domain)?;
-        }
-        self.gap = self.t.grace() / 8;
-        for (number, plan) in sequence.regions.iter().enumerate() {
-            let safe = if plan.safe { 1 << 63 } else { 0 };
-            let mut permissions = Vec::new();
-            permissions.extend((!plan.no_read).then_some(Permission::Read));
-            permissions.extend((!plan.no_write).then_some(Permission::Write));
-            permissions.extend((!plan.no_atomic).then_some(Permission::Atomic));
-            let fill = Fill::Seed(1000 + number as u32);
-            // Atomics need plain numbers: the second half is zeros.
-            let mut bytes = fill.bytes(plan.length as usize);
-            bytes.get_mut(plan.length as usize / 2..).unwrap_or_default().fill(0);
-            let wanted = Region {
-                number: 0,
-                job: job(plan.job),
-                process: PROCESS,
-                index: REGIONS + number as u16,
-                generation: 0,
-                key: safe | (0xacc_0000 + number as u64),
-                message_id: 1,
-                length: plan.length.into(),
-            };
-            let fill = Fill::Hex(uet_control::Hex(bytes.clone()));
-            let (number, key) = self.t.expose(wanted.exposure(&permissions, Some(fill)), false)?;
-            let region = Region { number, key, ..wanted };
-            self.regions.push(Held { plan: *plan, region, shadow: Shadow::new(bytes) });
-        }
-        if self.t.claims("receive") {
-            for number in 0..super::step::JOBS {
-                // The index has to be there. No send is for this receive.
-                let receive = tagged_room(8, 0x5ca1_ab1e_0000_0000);
-                self.t.call(PostReceive { job: Some(job(number)), ..receive })?;
-            }
-        }
-        if self.t.claims("indices") {
-            for number in 0..super::step::JOBS {
-                let indices = SetIndices {
-                    job: Some(job(number)),
-                    process: PROCESS,
-                    index: OWNED.start,
-                    count: OWNED.len() as u16,
-                    generation: None,
-                    disabled: None,
-                    ordered: None,
-                };
-                // Without them, their neighbors belong to nobody either.
-                if let Err(Stop::Gone(why)) = self.t.call(indices) {
-                    return Err(Stop::Gone(why));
-                }
-            }
-        }
-        for plan in &sequence.contexts {
-            let own = self.new_own(*plan)?;
-            self.own.push(own);
-        }
-        Ok(())
-    }
-
     fn step(&mut self, step: &Step) -> Outcome {
         match step {
             Step::Message(message) => self.send_message(message),
@@ -299,7 +229,7 @@ impl<'p, 'a> Player<'p, 'a> {
         usize::from(peer) % self.t.addresses().max(1)
     }
 
-    pub(super) fn close_by_device(&mut self, peer: u8, number: u8, rod: bool) -> Outcome {
+    fn close_by_device(&mut self, peer: u8, number: u8, rod: bool) -> Outcome {
         if !self.t.claims("close") {
             return Ok(());
         }
@@ -367,168 +297,15 @@ impl<'p, 'a> Player<'p, 'a> {
         }
     }
 
-    /// Judges the facts that the observers have found since the last call, and takes completions in.
-    fn heed(&mut self) -> Outcome {
-        if let Some(finding) = self.t.watch().take_finding() {
-            let own = self.t.facts().local.contains(&finding.culprit);
-            if !own {
-                return self.broken(finding.requirement, finding.requirement.sentence, finding.message);
-            }
-        }
-        for completion in self.t.events() {
-            self.completed(completion)?;
-        }
-        Ok(())
-    }
-
-    fn completed(&mut self, completion: Completion) -> Outcome {
-        let number = completion.operation;
-        let times = self.told.get(&number).map_or(0, |(_, times)| *times) + 1;
-        if times > 1 {
-            return self.broken(SES_DONE_001, "one completion of an operation", format!("{times}"));
-        }
-        self.told.insert(number, (completion.clone(), times));
-        self.coverage.operation(Event::Completion);
-        self.completed_early(&completion)
-    }
-
     /// Records a failure, which ends the conversation.
     pub(super) fn broken(&mut self, requirement: &Requirement, expected: &str, seen: String) -> Outcome {
         self.t.holds(requirement, expected, false, seen);
         Err(Stop::Failed)
     }
 
-    /// Takes a packet of the device in.
-    fn take(&mut self, seen: &RxPacket, first: bool) -> Outcome {
-        if first {
-            self.well_formed(seen)?;
-        }
-        self.heed_answer(seen);
-        let uet = seen.uet();
-        match uet.pds {
-            Some(Pds::Control(control)) => self.take_control(seen, &control.copied()),
-            Some(Pds::Rudi(rudi)) => self.take_rudi(seen, &rudi.copied(), first),
-            Some(pds) => match (pds.request(), pds.ack(), pds.nack()) {
-                (Some(request), _, _) => self.take_request(seen, request, first),
-                (_, Some(ack), _) => self.take_ack(seen, ack, first),
-                (_, _, Some(nack)) => self.take_nack(seen, nack),
-                _ => self.take_datagram(seen),
-            },
-            None => Ok(()),
-        }
-    }
-
-    /// Strikes out an answer that has to come.
-    fn heed_answer(&mut self, seen: &RxPacket) {
-        let (ack, nack) = (seen.ack(), seen.nack());
-        let named = ack.and_then(|ack| ack.ack_psn()).or_else(|| nack.and_then(|nack| nack.nack_psn()));
-        let code = nack.map(|nack| nack.nack_code());
-        self.wanted_answers.retain(|(to, psn, wanted)| {
-            *to != seen.wire.dst || named != Some(Psn(*psn)) || wanted.is_some() && *wanted != code
-        });
-    }
-
-    fn well_formed(&mut self, seen: &RxPacket) -> Outcome {
-        if let Some(finding) = seen.wire.around.first() {
-            return self.broken(finding.requirement, finding.requirement.sentence, finding.to_string());
-        }
-        let (uet, cut) = uet_wire::Uet::parse_lax(&seen.wire.bytes);
-        if let Some(cut) = cut {
-            return self.broken(ROB_LIFE_001, "a packet that can be read", cut.to_string());
-        }
-        let spec = self.t.spec();
-        let finding = uet.validate(spec).into_iter().find(|it| it.requirement.level == Level::Must);
-        match finding {
-            Some(it) => self.broken(it.requirement, it.requirement.sentence, it.to_string()),
-            None => Ok(()),
-        }
-    }
-
     /// The distance of a PSN from the first one of a context.
     pub(super) fn distance(psn: Psn, start: Psn) -> Option<u32> {
         let distance = psn.0.wrapping_sub(start.0);
         (distance < 1 << 24).then_some(distance)
-    }
-
-    /// How often contexts of the suite have opened again.
-    fn lives(&self) -> u32 {
-        self.own.iter().map(|own| own.life).sum()
-    }
-
-    /// Lets everything end: what is under way, then the contexts.
-    fn settle(&mut self) -> Outcome {
-        self.settling = true;
-        let rto = self.t.rto();
-        let patience = self.t.until_given_up() * 2;
-        let (mut end, mut lives) = (self.t.now() + patience, self.lives());
-        while !self.is_quiet() && self.t.now() < end {
-            let until = self.t.now() + rto;
-            self.pump(until)?;
-            // Messages that waited for a close start on another context.
-            if self.lives() > lives {
-                (end, lives) = (self.t.now() + patience, self.lives());
-            }
-        }
-        self.unfinished()?;
-        if (0..self.messages.len()).any(|message| self.is_accepted(message) && !self.has_receive(message)) {
-            // The device may still read the rest of a rendezvous send, once it has credit for that.
-            let until = self.t.now() + patience;
-            self.pump(until)?;
-        }
-        // Packets that the network still delays, and those that nobody waits for.
-        while self.due.values().any(|due| matches!(due, Due::Deliver(_) | Due::Take(_))) {
-            let until = self.t.now() + rto;
-            self.pump(until)?;
-        }
-        let until = self.t.now() + rto;
-        self.pump(until)?;
-        if let Some((to, psn, code)) = self.wanted_answers.first().copied() {
-            let (requirement, expected) = match code {
-                None => (PDS_ASK_003, "an answer to ACK_REQUEST".to_owned()),
-                Some(NackCode::INV_DPDCID) => (PDS_OPEN_002, "NACK INV_DPDCID".to_owned()),
-                Some(NackCode::PDC_MODE_MISMATCH) => (PDS_OPEN_008, "NACK PDC_MODE_MISMATCH".to_owned()),
-                Some(NackCode::PSN_OOR_WINDOW) => (PDS_OPEN_006, "NACK PSN_OOR_WINDOW".to_owned()),
-                Some(NackCode::ROD_OOO) => (PDS_ROD_002, "NACK ROD_OOO, once per gap".to_owned()),
-                Some(code @ (NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP)) => {
-                    (PDS_TRIM_001, format!("NACK {code}"))
-                }
-                Some(code) => (PDS_OPEN_003, format!("NACK {code}")),
-            };
-            return self.broken(requirement, &expected, format!("none to {to} for PSN {psn}"));
-        }
-        let open = |(context, life, _): &&(usize, u32, u16)| {
-            self.own[*context].life == *life && self.own[*context].state == State::Open
-        };
-        if let Some((_, _, opaque)) = self.wanted_probes.iter().find(open).copied() {
-            let told = format!("none with probe_opaque {opaque:#06x}");
-            return self.broken(PDS_PRB_001, "an answer to PROBE", told);
-        }
-        if self.clear_rest()? {
-            let until = self.t.now() + rto;
-            self.pump(until)?;
-            self.judge_cleared()?;
-        }
-        if self.unclear().is_some() {
-            let until = self.t.now() + self.t.soon();
-            self.pump(until)?;
-        }
-        self.judge_clears()?;
-        let end = self.t.now() + patience;
-        let mut served = 0;
-        while !self.all_closed() && self.t.now() < end {
-            // A send that the device asks for again opens contexts again.
-            for context in 0..self.own.len() {
-                self.close(context, false)?;
-            }
-            let open = self.served.iter().skip(served).filter(|it| it.state == State::Open);
-            let open: BTreeSet<(u8, u8, bool)> = open.map(|it| (it.peer, it.job, it.pdc.rod)).collect();
-            served = self.served.len();
-            for (address, number, rod) in open {
-                self.close_by_device(address, number, rod)?;
-            }
-            let until = self.t.now() + rto;
-            self.pump(until)?;
-        }
-        Ok(())
     }
 }
