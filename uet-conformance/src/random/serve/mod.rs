@@ -3,10 +3,12 @@
 mod answer;
 mod feedback;
 mod fields;
+mod lone;
 mod order;
 mod part;
 mod post;
 mod request;
+mod returned;
 
 use crate::Pdc;
 use crate::random::coverage::State;

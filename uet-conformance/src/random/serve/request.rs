@@ -1,18 +1,15 @@
-//! Requests of the device.
+//! Requests of the device on its contexts.
 
-use super::{Incoming, REFUSAL, Served};
+use super::{Incoming, Served};
 use crate::random::coverage::{Event, State};
-use crate::random::data::piece;
 use crate::random::play::{Due, Player, job};
 use crate::random::step::Reply;
 use crate::serve::said;
-use crate::{AckBuilder, Outcome, RxPacket, Show, Wire};
+use crate::{AckBuilder, Outcome, RxPacket, Show};
 use std::collections::BTreeMap;
-use uet_control::PostKind;
 use uet_wire::catalogue::*;
-use uet_wire::pds::{Nack, NackCcx, Request, Rudi};
-use uet_wire::registry::{NackCode, NextHdr, ResponseOpcode, ReturnCode};
-use uet_wire::ses::{Response, ResponseData, Ses};
+use uet_wire::pds::{Nack, NackCcx, Request};
+use uet_wire::registry::NackCode;
 use uet_wire::{PdcId, Psn, UetBuf, Units24};
 
 /// Codes of a target without room for a context, and of one without room for a packet.
@@ -104,78 +101,6 @@ impl Player<'_, '_> {
     fn rendezvous_peer(&self, seen: &RxPacket) -> Option<u8> {
         let own = self.own.iter().find(|own| own.pdc.from == seen.wire.dst)?;
         Some(own.plan.peer)
-    }
-
-    /// Takes read data on the return direction of a context of the suite in.
-    fn returned_data(&mut self, own: usize, seen: &RxPacket, request: Request, first: bool) -> Outcome {
-        let Some(n) = Self::distance(request.psn(), self.own[own].pdc.start) else {
-            let told = format!("PSN {} on a context from {}", request.psn(), self.own[own].pdc.start);
-            return self.broken(PDS_SYN_008, "a return direction from Start_PSN on", told);
-        };
-        let state = self.own[own].state;
-        self.coverage.seen(state, Event::Data);
-        let (message, offset, total, code) = match seen.uet().ses {
-            Some(Ses::ResponseData(data)) => {
-                let id = data.read_request_message_id();
-                let found = self.messages.iter().rposition(|it| it.id == id && it.plan.context == own);
-                (
-                    found,
-                    data.message_offset() as usize,
-                    Some(data.modified_length()),
-                    data.head().return_code(),
-                )
-            }
-            Some(Ses::ResponseDataSmall(data)) => {
-                let n = Self::distance(data.original_request_psn(), self.own[own].pdc.start);
-                let found = match n.and_then(|n| self.what(own, n)) {
-                    Some(crate::random::source::What::Part(message, _)) => Some(message),
-                    _ => None,
-                };
-                (found, 0, None, data.head().return_code())
-            }
-            _ => return Ok(()),
-        };
-        let fate = match message.filter(|_| first && !self.settling) {
-            Some(message) => self.messages[message].answer_fate(),
-            None => crate::random::step::Fate::Arrives,
-        };
-        use crate::random::step::Fate;
-        if fate == Fate::Lost {
-            return Ok(());
-        }
-        let new = self.own[own].incoming.note(n, seen.wire.bytes.len() + self.sealing);
-        let below = self.own[own].incoming.below;
-        if fate == Fate::Late {
-            self.own[own].incoming.doubt(n);
-        } else {
-            self.own[own].incoming.confirm(n);
-            let (mut pdc, bytes) = (self.own[own].pdc.clone(), self.own[own].incoming.bytes);
-            // The ACK that names the device's side may have been lost.
-            pdc.remote.get_or_insert(request.spdcid());
-            let ack = pdc.ack(pdc.psn(n)).cack(pdc.start - 1 + below);
-            let ack = AckBuilder {
-                retx: request.retx(),
-                marked: seen.wire.marked,
-                nscc: self.states().then(|| (self.counted(bytes), 0)),
-                ..ack
-            };
-            self.t.send(&pdc, &ack.build()?)?;
-        }
-        if new {
-            let Some(message) = message else {
-                let told = seen.uet().to_string();
-                return self.broken(SES_READ_005, "data of a read", told);
-            };
-            if code == ReturnCode::OK || code == ReturnCode::NULL {
-                let length = self.messages[message].plan.length;
-                if let Some(total) = total.filter(|total| *total != length) {
-                    let told = format!("{total} of {length}");
-                    return self.broken(SES_READ_007, "modified_length of the whole read", told);
-                }
-                self.data_in(message, offset, seen.payload())?;
-            }
-        }
-        self.close_if_quiet(own)
     }
 
     /// Returns whether the device wants congestion state in ACKs.
@@ -369,94 +294,5 @@ impl Player<'_, '_> {
                 stored.guaranteed = false;
             }
         }
-    }
-
-    /// Takes a datagram of the device in.
-    pub(in crate::random) fn take_datagram(&mut self, seen: &RxPacket) -> Outcome {
-        let Some(fields) = said(&seen.uet()) else { return Ok(()) };
-        let Some(post) = self.post_of(&fields) else { return Ok(()) };
-        self.posts[post].accepted += 1;
-        self.judge_part(post, seen, &fields, None)
-    }
-
-    /// Takes a RUDI request of the device in.
-    pub(in crate::random) fn take_lone_request(
-        &mut self,
-        seen: &RxPacket,
-        rudi: &Rudi,
-        first: bool,
-    ) -> Outcome {
-        let Some(fields) = said(&seen.uet()) else { return Ok(()) };
-        self.coverage.operation(Event::RudiRequest);
-        let Some(post) = self.post_of(&fields) else {
-            let told = format!("{} for {:#x}", fields.opcode(), fields.address.resource_index());
-            return self.broken(PDS_RUDI_001, "a request of a posted operation", told);
-        };
-        let id = rudi.pkt_id();
-        self.posts[post].lone.insert(id);
-        self.judge_part(post, seen, &fields, None)?;
-        let posted = &mut self.posts[post];
-        let reply = match first && !self.settling && !rudi.retx() {
-            true => {
-                posted.replies += 1;
-                posted.plan.replies.get(posted.replies - 1).copied().unwrap_or_default()
-            }
-            false => Reply::Ack,
-        };
-        let (from, to) = (seen.wire.dst, seen.wire.src);
-        let wire = |packet: UetBuf| Wire::new(from, to, seen.wire.entropy, packet.to_bytes());
-        let code = match reply {
-            Reply::Lost | Reply::AckLost => {
-                self.posts[post].waiting.push(id);
-                return Ok(());
-            }
-            Reply::Busy | Reply::Trimmed => {
-                let code = if reply == Reply::Busy { NackCode::NO_PKT_BUFFER } else { NackCode::TRIMMED };
-                let nack = Nack::build(code).nt(true).nack_pkt_id(id).done()?;
-                return self.t.send_wire(&wire(UetBuf::new(nack)));
-            }
-            Reply::Refused => {
-                self.posts[post].refused = true;
-                REFUSAL
-            }
-            _ => ReturnCode::OK,
-        };
-        self.posts[post].accepted += 1;
-        self.posts[post].waiting.retain(|waiting| *waiting != id);
-        let whole = self.posts[post].plan.length as usize;
-        let header = |next| Rudi::response(id).retx(rudi.retx()).prologue(|prologue| prologue.next_hdr(next));
-        let mut packet = UetBuf::default();
-        if code == ReturnCode::OK && self.posts[post].plan.kind == PostKind::Read && whole > 0 {
-            let (start, length) = (fields.start(), self.wanted_length(&fields));
-            let data = piece(self.posts[post].plan.seed ^ 0xda7a, whole, start, length).unwrap_or_default();
-            packet.pds = Some(header(NextHdr::UET_HDR_RESPONSE_DATA).done()?.into());
-            let ses = ResponseData::build()
-                .response_message_id(0x4444)
-                .job_id(fields.address.job_id())
-                .read_request_message_id(fields.message_id.unwrap_or(0))
-                .payload_length(data.len() as u16)
-                .modified_length(whole as u32)
-                .message_offset(start as u32)
-                .done()?;
-            (packet.ses, packet.payload) = (Some(ses.into()), data);
-            packet = packet.consistent();
-        } else {
-            let opcode = match code {
-                ReturnCode::OK => ResponseOpcode::UET_DEFAULT_RESPONSE,
-                _ => ResponseOpcode::UET_RESPONSE,
-            };
-            let response = Response::build(opcode, code).job_id(fields.address.job_id());
-            let response = response.message_id(fields.message_id.unwrap_or(0));
-            packet.pds = Some(header(NextHdr::UET_HDR_RESPONSE).done()?.into());
-            packet.ses = Some(response.done()?.into());
-        }
-        let wire = wire(packet);
-        if reply == Reply::Late {
-            let at = self.t.now() + self.gap * 3;
-            self.later(at, Due::Deliver(wire));
-            return Ok(());
-        }
-        self.t.send_wire(&wire)?;
-        if reply == Reply::Twice { self.t.send_wire(&wire) } else { Ok(()) }
     }
 }
