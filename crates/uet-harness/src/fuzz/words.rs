@@ -27,8 +27,8 @@ pub fn in_words(step: &Step) -> String {
             format!("packet {back} before the last of context {context} again, {retx} retx")
         }
         Step::Close { context, .. } => format!("CLOSE_COMMAND on context {context}"),
-        Step::CloseByDevice { rod, .. } => {
-            format!("the device closes its {} context", if *rod { "ROD" } else { "RUD" })
+        Step::CloseByDevice(plan) => {
+            format!("the device closes its {} context", if plan.rod { "ROD" } else { "RUD" })
         }
         Step::Abort { code, .. } => {
             let code = NackCode::new(*code).map_or_else(|| code.to_string(), |code| code.to_string());
@@ -39,7 +39,7 @@ pub fn in_words(step: &Step) -> String {
         Step::Pause { us } => format!("a pause of {us} µs"),
         Step::Receive { .. }
         | Step::Ask { .. }
-        | Step::RequestClose { .. }
+        | Step::RequestClose(_)
         | Step::Rekey { .. }
         | Step::Stranger { .. } => "nothing: the fuzzer does not play such steps".into(),
     }

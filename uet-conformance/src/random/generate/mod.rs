@@ -6,8 +6,8 @@ mod post;
 use super::abilities::Abilities;
 use super::coverage::{Coverage, Event, State};
 use super::step::{
-    ContextPlan, ControlKind, Fate, Hostile, JOBS, PEERS, RegionPlan, Rekey, Secured, Sequence, Step,
-    StrangerKind,
+    ClosePlan, ContextPlan, ControlKind, Fate, Hostile, JOBS, PEERS, RegionPlan, Rekey, Secured, Sequence,
+    Step, StrangerKind,
 };
 use crate::arithmetic::is_known;
 use crate::draw::{Menu, Operation, Source, first_psn};
@@ -136,8 +136,8 @@ impl<S: Source> Draw<'_, S> {
             Step::Rekey { change } => self.coverage.count(None, Event::Rekey(*change)),
             Step::Abort { .. } => self.coverage.count(Some(State::Open), Event::Abort),
             Step::Repeat { context, .. } => self.coverage.count(Some(state(*context)), Event::Repeat),
-            Step::CloseByDevice { .. } => self.coverage.count(None, Event::CloseByDevice),
-            Step::RequestClose { .. } => self.coverage.count(None, Event::RequestClose),
+            Step::CloseByDevice(_) => self.coverage.count(None, Event::CloseByDevice),
+            Step::RequestClose(_) => self.coverage.count(None, Event::RequestClose),
             _ => u64::MAX / 2,
         }
     }
@@ -181,16 +181,8 @@ impl<S: Source> Draw<'_, S> {
                 Step::Repeat { context, back: self.source.below(6) as u8, retx: !self.source.one_in(3) }
             }
             49..52 => Step::Close { context, same: self.source.flip() },
-            52 if self.can.request_close => Step::RequestClose {
-                peer: self.source.below(self.peers.into()) as u8,
-                job: self.source.below(self.jobs.into()) as u8,
-                rod: self.source.flip(),
-            },
-            52..54 if self.can.close => Step::CloseByDevice {
-                peer: self.source.below(self.peers.into()) as u8,
-                job: self.source.below(self.jobs.into()) as u8,
-                rod: self.source.flip(),
-            },
+            52 if self.can.request_close => Step::RequestClose(self.closing()),
+            52..54 if self.can.close => Step::CloseByDevice(self.closing()),
             54..56 => Step::Abort {
                 target: self.source.index(4),
                 code: self.source.pick(&[0x10, 0x15, 0x0e, 0x0f]),
@@ -231,6 +223,14 @@ impl<S: Source> Draw<'_, S> {
                 Step::Hostile { context, packet, edits: packet.changes(self.source) }
             }
             _ => Step::Message(self.message(context)),
+        }
+    }
+
+    fn closing(&mut self) -> ClosePlan {
+        ClosePlan {
+            peer: self.source.below(self.peers.into()) as u8,
+            job: self.source.below(self.jobs.into()) as u8,
+            rod: self.source.flip(),
         }
     }
 

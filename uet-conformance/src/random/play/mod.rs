@@ -8,7 +8,7 @@ use super::coverage::{Coverage, Event};
 use super::serve::{Posted, Served};
 use super::shadow::Shadow;
 use super::source::{Own, Sending};
-use super::step::{RegionPlan, Sequence, Step, bits};
+use super::step::{ClosePlan, RegionPlan, Sequence, Step, bits};
 use crate::{Outcome, Region, RxPacket, Stop, Test, Wire};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -188,8 +188,8 @@ impl<'p, 'a> Player<'p, 'a> {
             Step::Ask { target, kind } => self.ask(*target, *kind),
             Step::Repeat { context, back, retx } => self.repeat(*context, *back, *retx),
             Step::Close { context, same } => self.close(*context, *same),
-            Step::CloseByDevice { peer, job, rod } => self.close_by_device(*peer, *job, *rod),
-            Step::RequestClose { peer, job, rod } => self.request_close(*peer, *job, *rod),
+            Step::CloseByDevice(plan) => self.close_by_device(*plan, false),
+            Step::RequestClose(plan) => self.close_by_device(*plan, true),
             Step::Abort { target, code } => self.abort(*target, *code),
             Step::Stranger { context, kind } => self.strange(*context, *kind),
             Step::Hostile { context, packet, edits } => self.hostile(*context, *packet, edits),
@@ -229,29 +229,22 @@ impl<'p, 'a> Player<'p, 'a> {
         usize::from(peer) % self.t.addresses().max(1)
     }
 
-    fn close_by_device(&mut self, peer: u8, number: u8, rod: bool) -> Outcome {
-        if !self.t.claims("close") {
+    /// Has the device close its contexts to a peer, or ask the peer to close those that the peer opened.
+    fn close_by_device(&mut self, plan: ClosePlan, asks: bool) -> Outcome {
+        let (claim, event) =
+            if asks { ("request_close", Event::RequestClose) } else { ("close", Event::CloseByDevice) };
+        if !self.t.claims(claim) {
             return Ok(());
         }
-        self.coverage.operation(Event::CloseByDevice);
-        let peer = self.peer(peer, number)?;
-        let mode = if rod { Mode::Rod } else { Mode::Rud };
+        self.coverage.operation(event);
+        let (peer, class) = (self.peer(plan.peer, plan.job)?, 0);
+        let mode = if plan.rod { Mode::Rod } else { Mode::Rud };
+        let done = match asks {
+            true => self.t.call(RequestClose { peer, mode, class }),
+            false => self.t.call(ClosePdc { peer, mode, class }),
+        };
         // No open context, nothing to close.
-        match self.t.call(ClosePdc { peer, mode, class: 0 }) {
-            Err(Stop::Gone(why)) => Err(Stop::Gone(why)),
-            _ => Ok(()),
-        }
-    }
-
-    fn request_close(&mut self, peer: u8, number: u8, rod: bool) -> Outcome {
-        if !self.t.claims("request_close") {
-            return Ok(());
-        }
-        self.coverage.operation(Event::RequestClose);
-        let peer = self.peer(peer, number)?;
-        let mode = if rod { Mode::Rod } else { Mode::Rud };
-        // No open context, nothing to ask for.
-        match self.t.call(RequestClose { peer, mode, class: 0 }) {
+        match done {
             Err(Stop::Gone(why)) => Err(Stop::Gone(why)),
             _ => Ok(()),
         }

@@ -3,6 +3,7 @@
 use super::{Due, Player};
 use crate::Outcome;
 use crate::random::coverage::State;
+use crate::random::step::ClosePlan;
 use std::collections::BTreeSet;
 use uet_wire::catalogue::*;
 use uet_wire::registry::NackCode;
@@ -81,8 +82,8 @@ impl Player<'_, '_> {
             let open = self.served.iter().skip(served).filter(|it| it.state == State::Open);
             let open: BTreeSet<(u8, u8, bool)> = open.map(|it| (it.peer, it.job, it.pdc.rod)).collect();
             served = self.served.len();
-            for (address, number, rod) in open {
-                self.close_by_device(address, number, rod)?;
+            for (peer, job, rod) in open {
+                self.close_by_device(ClosePlan { peer, job, rod }, false)?;
             }
             let until = self.t.now() + rto;
             self.pump(until)?;

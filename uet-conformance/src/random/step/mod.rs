@@ -111,29 +111,9 @@ pub enum Step {
         same: bool,
     },
     /// The device closes its contexts to a peer.
-    CloseByDevice {
-        /// Number of the address of the suite.
-        #[serde(default, skip_serializing_if = "is_default", deserialize_with = "peer")]
-        peer: u8,
-        /// Number of the job.
-        #[serde(default, skip_serializing_if = "is_default", deserialize_with = "job")]
-        job: u8,
-        /// True for its ROD context.
-        #[serde(default, skip_serializing_if = "is_default")]
-        rod: bool,
-    },
+    CloseByDevice(ClosePlan),
     /// The device asks a peer to close the contexts that the peer opened.
-    RequestClose {
-        /// Number of the address of the suite.
-        #[serde(default, skip_serializing_if = "is_default", deserialize_with = "peer")]
-        peer: u8,
-        /// Number of the job.
-        #[serde(default, skip_serializing_if = "is_default", deserialize_with = "job")]
-        job: u8,
-        /// True for the ROD contexts.
-        #[serde(default, skip_serializing_if = "is_default")]
-        rod: bool,
-    },
+    RequestClose(ClosePlan),
     /// The suite ends a context that the device opened, with a NACK that is fatal to it.
     Abort {
         /// Number of the context, in the order of opening.
@@ -228,4 +208,19 @@ impl Step {
             _ => None,
         }
     }
+}
+
+/// Contexts between the device and a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClosePlan {
+    /// Number of the address of the suite, from 0.
+    #[serde(default, skip_serializing_if = "is_default", deserialize_with = "peer")]
+    pub peer: u8,
+    /// Number of the job, from 0.
+    #[serde(default, skip_serializing_if = "is_default", deserialize_with = "job")]
+    pub job: u8,
+    /// True for the ROD contexts.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rod: bool,
 }

@@ -160,8 +160,8 @@ impl<'a> Player<'a> {
                 }
                 Ok(())
             }
-            Step::CloseByDevice { rod, .. } => {
-                self.close_by_device(if *rod { Mode::Rod } else { Mode::Rud });
+            Step::CloseByDevice(plan) => {
+                self.close_by_device(if plan.rod { Mode::Rod } else { Mode::Rud });
                 Ok(())
             }
             Step::Abort { code, .. } => {
