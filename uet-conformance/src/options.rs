@@ -26,7 +26,7 @@ pub struct Options {
     /// The maximum number of instances, at least the first of each rule. `None` means all for a device in
     /// this process. For any other it means [`EXTERNAL_INSTANCES`](crate::EXTERNAL_INSTANCES), but at least
     /// one of each rule, which the seed chooses. If the device cannot play the instances of a rule, others
-    /// are tried.
+    /// are tried. Rules that are skipped leave their part of the limit to later ones.
     pub max_instances: Option<usize>,
     /// Known or required properties of the device beyond its own claims.
     pub statement: Statement,

@@ -1,4 +1,4 @@
-use crate::plan::{Planned, plan};
+use crate::plan::{Planned, limit, plan, share};
 use crate::silence;
 use crate::statement::StatedDevice;
 use crate::test::Record;
@@ -66,15 +66,17 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
     // Each rule judges a device that has not failed before.
     let _ = silence::revive(&mut dut, None);
     (dut.unanswered, dut.broken) = (0, None);
-    let (mut broken, mut kept) = (0, 0);
-    for Planned { rule, instances, instead } in &plan {
+    let limit = limit(&dut, options);
+    let (mut broken, mut kept, mut played) = (0, 0, 0);
+    for (place, Planned { rule, instances, instead, .. }) in plan.iter().enumerate() {
         let mut found = RuleResult::blank(rule);
         let mut fared: Vec<(Instance, bool)> = Vec::new();
         let mut there = Ok(());
         let withdrawn = options.corrections.withdrawn(rule.requirements);
         let mut instances: Vec<&Instance> =
             if withdrawn.is_some() { Vec::new() } else { instances.iter().collect() };
-        let mut instead = instead.iter().take(INSTEAD);
+        let mut instead = instead.iter();
+        let (mut tried, mut is_shared) = (0, false);
         instances.reverse();
         found.reason = withdrawn.unwrap_or_default();
         while let Some(instance) = instances.pop() {
@@ -104,9 +106,17 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
             result.packets.judge(&one, options.spec);
             if one.verdict != Verdict::Skipped {
                 fared.push((instance.clone(), one.verdict.is_failure()));
-            } else if fared.is_empty() && instances.is_empty() {
-                instances.extend(instead.next());
             }
+            let more = match (instances.is_empty(), fared.len()) {
+                (true, 0) => usize::from(tried < INSTEAD),
+                (true, fared) if !is_shared => {
+                    is_shared = true;
+                    share(&plan[place..], limit, played + fared)
+                }
+                _ => 0,
+            };
+            tried += more;
+            instances.extend(instead.by_ref().take(more));
             if kept + found.trace_bytes() + one.ladder.bytes() > TRACES {
                 one.ladder.cut(0);
             }
@@ -120,6 +130,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         if options.stopped() {
             break;
         }
+        played += fared.len();
         let pattern = instance::pattern(&fared);
         if !pattern.is_empty() {
             found.reason = format!("{pattern}: {}", found.reason);
