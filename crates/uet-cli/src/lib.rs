@@ -2,6 +2,7 @@
 //! test.
 
 pub mod anonymize;
+mod checksum;
 pub mod commands;
 pub mod explain;
 pub mod expression;

@@ -1,5 +1,6 @@
 //! A packet as a tree: the fields of each layer with values, meanings and places.
 
+use crate::checksum::UdpSum;
 use crate::paint::Paint;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
@@ -113,9 +114,24 @@ fn layer(
         let name = if inner { inner_name(place.row.name) } else { place.row.name };
         let entry = decoded.view().entry(&place, value);
         let meaning = entry.map_or(place.row.doc, |entry| entry.doc);
+        let wrong = if name == "udp.checksum" { wrong_checksum(decoded) } else { None };
+        let meaning = wrong.as_deref().unwrap_or(meaning);
         line(out, paint, (4, name), Said { value: Value(place, value, entry), range, meaning })?;
     }
     Ok(())
+}
+
+/// Returns what is wrong with a UDP checksum, if the whole datagram was captured. Captures at the sender often have
+/// wrong ones, because the NIC completes them later.
+fn wrong_checksum(decoded: &Decoded<'_>) -> Option<String> {
+    let (packet, frame) = (&decoded.packet, decoded.record.bytes);
+    let covered = UdpSum::of(packet).filter(|covered| covered.is_whole() && packet.trimmed.is_none())?;
+    let (sent, right) = (packet.udp?.checksum(), covered.right(frame));
+    if sent == 0 || sent == right {
+        return None;
+    }
+    let what = if sent == covered.pseudo(frame) { "left to the NIC" } else { "wrong" };
+    Some(format!("{what}, {right} would be right"))
 }
 
 /// Widths of the columns: name with its indentation, value, place.

@@ -11,7 +11,7 @@ mod mapping;
 
 pub use mapping::Mapping;
 
-use core::ops::Range;
+use crate::checksum::{UdpSum, nonzero, sum};
 use std::collections::BTreeMap;
 use uet_packet_io::in_the_clear;
 use uet_packet_io::json::{Decoded, Record};
@@ -149,26 +149,16 @@ fn repair(decoded: &Decoded<'_>, new: &mut [u8]) {
         put(new, ip + 10, checksum);
     }
     let crc = old_crc(packet, decoded.view().trailer, old.get(ip..end));
-    if let (Some(udp), Some(at)) = (packet.udp.filter(|udp| udp.checksum() != 0), offsets.transport) {
-        const PROTOCOL: u64 = 17;
-        let addresses = match header {
-            Ip::V4 { .. } => ip + 12..ip + 20,
-            Ip::V6 { .. } => ip + 8..ip + 40,
+    let sent = packet.udp.map_or(0, |udp| udp.checksum());
+    if let Some(covered) = UdpSum::of(packet).filter(|_| sent != 0) {
+        let checksum = if covered.is_whole() && sent == covered.right(old) {
+            covered.right(new)
+        } else if sent == covered.pseudo(old) {
+            covered.pseudo(new)
+        } else {
+            nonzero(covered.right(new) ^ WRONG as u16)
         };
-        let whole = at + usize::from(udp.length());
-        let pseudo =
-            |frame: &[u8]| sum(frame, core::slice::from_ref(&addresses), PROTOCOL + u64::from(udp.length()));
-        let right = |frame: &[u8]| {
-            // 0 means that there is none.
-            nonzero(!sum(frame, &[at..at + 6, at + 8..whole.min(end)], pseudo(frame).into()))
-        };
-        let checksum = match udp.checksum() {
-            checksum if whole <= end && checksum == right(old) => right(new),
-            // The NIC adds the other bytes.
-            checksum if checksum == pseudo(old) => pseudo(new),
-            _ => nonzero(right(new) ^ WRONG as u16),
-        };
-        put(new, at + 6, checksum);
+        put(new, covered.at + 6, checksum);
     }
     if let (Some(crc), Some(new)) = (crc, new.get_mut(ip..end)) {
         crc.write(new);
@@ -177,22 +167,6 @@ fn repair(decoded: &Decoded<'_>, new: &mut [u8]) {
 
 /// The difference of wrong checksums and CRCs to the right ones.
 const WRONG: u32 = 0x5a5a_5a5a;
-
-/// Adds the 16-bit words of these ranges to a number, in ones' complement.
-fn sum(frame: &[u8], ranges: &[Range<usize>], start: u64) -> u16 {
-    let words = ranges.iter().flat_map(|range| frame.get(range.clone()).unwrap_or_default().chunks(2));
-    let mut sum = words.fold(start, |sum, word| {
-        sum + u64::from(u16::from_be_bytes([word[0], word.get(1).copied().unwrap_or(0)]))
-    });
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
-}
-
-fn nonzero(checksum: u16) -> u16 {
-    if checksum == 0 { 0xffff } else { checksum }
-}
 
 fn put(frame: &mut [u8], at: usize, checksum: u16) {
     if let Some(place) = frame.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {

@@ -171,6 +171,31 @@ fn the_crc_is_judged_where_it_is() {
 }
 
 #[test]
+fn the_tree_tells_which_udp_checksum_would_be_right() {
+    let packet = ack();
+    let sum = |bytes: &[u8]| {
+        let words = bytes.chunks(2).map(|word| u32::from(word[0]) * 256 + u32::from(word[1]));
+        words.fold(0, |sum, word| (sum + word) % 0xffff) as u16
+    };
+    let pseudo = [&packet[26..34], &[0, 17], &packet[38..40]].concat();
+    let right = !sum(&[&pseudo[..], &packet[34..]].concat());
+    let tree = |checksum: u16, length: usize| {
+        let mut packet = packet[..length].to_vec();
+        packet[40..42].copy_from_slice(&checksum.to_be_bytes());
+        uet_with(lines(&[packet]).as_bytes(), &["decode", "-"]).out
+    };
+    let wrong = format!("wrong, {right} would be right");
+    let partial = format!("left to the NIC, {right} would be right");
+    let whole = packet.len();
+    assert!(tree(right ^ 1, whole).contains(&wrong));
+    assert!(tree(sum(&pseudo), whole).contains(&partial));
+    for (checksum, length) in [(0, whole), (right, whole), (right ^ 1, whole - 1)] {
+        let tree = tree(checksum, length);
+        assert!(tree.contains("udp.checksum") && !tree.contains("would be right"), "{tree}");
+    }
+}
+
+#[test]
 fn the_tree_and_the_json_agree() {
     let input = lines(&packets());
     let tree = uet_with(input.as_bytes(), &["decode", "-"]).out;
