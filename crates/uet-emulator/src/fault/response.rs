@@ -1,14 +1,49 @@
 //! Faults in responses and completions.
 
 use super::fields::{Fields, Kinds};
-use super::tap::Tap;
+use super::tap::{Middle, Tap};
 use super::{Fault, fault};
-use uet_model::{Command, Delivery, Indication};
+use uet_model::{Command, Delivery, Indication, PdcHandle, TxRequest, Via};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{Opcode, ResponseOpcode, ReturnCode};
 
 fn is_error(response: &impl Fields) -> bool {
     response.get("ses.return_code").is_some_and(|code| code > ReturnCode::OK.code().into())
+}
+
+/// The largest `payload_length` of read data, which has 14 bits.
+const MAX_PAYLOAD: u64 = 0x3fff;
+
+/// Sends two packets of read data as one. The first waits for the second, unless the second has left already or both
+/// are too long for one header.
+fn join_read_data(middle: &mut Middle<'_, Command>, pdc: PdcHandle, mut data: TxRequest) {
+    let via = Via::Return(pdc);
+    let (Some(read), Some(offset), Some(total)) = (
+        data.get("ses.read_request_message_id"),
+        data.get("ses.message_offset"),
+        data.get("ses.modified_length"),
+    ) else {
+        return middle.pass(Command::Send(via, data));
+    };
+    let length = data.payload.len() as u64;
+    let end = offset + length;
+    let place = |offset: u64| (u64::from(pdc.pdcid) << 48) | (read << 32) | offset;
+    if let Some(first) = middle.memo.requests.remove(&place(offset)) {
+        let second = core::mem::replace(&mut data, first);
+        let both = [&data.payload[..], &second.payload[..]].concat();
+        data.set("ses.payload_length", both.len() as u64);
+        data.payload = both.into();
+        // The semantics wait for an answer to each packet.
+        middle.tell(Indication::Response { message: second.message, pdc: None, response: None });
+    } else if end < total && 2 * length <= MAX_PAYLOAD && (offset / length.max(1)) % 2 == 0 {
+        if middle.memo.get(None, place(end)).is_none() {
+            middle.memo.requests.insert(place(end), data);
+            return;
+        }
+    } else {
+        middle.memo.set(None, place(offset), 1);
+    }
+    middle.pass(Command::Send(via, data));
 }
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -183,6 +218,15 @@ pub(super) const FAULTS: &[Fault] = &[
         SES_READ_003,
         &[Tap::Config(|config| {
             config.pds.max_ack_data_size = config.pds.max_ack_data_size.saturating_mul(16)
+        })],
+    ),
+    fault(
+        "returns-data-beyond-mtu",
+        "Read data on the return direction travels in packets of twice the MTU",
+        SES_READ_001,
+        &[Tap::Down(|middle, said| match said {
+            Command::Send(Via::Return(pdc), data) => join_read_data(middle, pdc, data),
+            said => middle.pass(said),
         })],
     ),
     fault(

@@ -4,7 +4,7 @@ use super::fields::{Fields, Kinds};
 use core::net::IpAddr;
 use std::collections::{BTreeMap, VecDeque};
 use uet_model::ses::{RegionId, ResourceIndex};
-use uet_model::{Indication, Packet};
+use uet_model::{Indication, Packet, TxRequest};
 use uet_wire::Psn;
 use uet_wire::registry::CtlType;
 
@@ -219,6 +219,7 @@ pub(super) struct Memo {
     numbers: BTreeMap<(Option<IpAddr>, u64), u64>,
     pub(super) packets: VecDeque<Packet>,
     pub(super) indications: VecDeque<Indication>,
+    pub(super) requests: BTreeMap<u64, TxRequest>,
 }
 
 impl Memo {
