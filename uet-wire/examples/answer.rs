@@ -1,4 +1,4 @@
-//! Answers a request with an ACK or a NACK, as a target does: `cargo run --example answer`.
+//! Answers a request with an ACK or a NACK, as a target does: `cargo run -p uet-wire --example answer`.
 
 use core::fmt;
 use uet_wire::pds::{Ack, Nack, Request};

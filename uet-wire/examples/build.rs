@@ -1,4 +1,4 @@
-//! Builds a packet in a buffer, without allocation: `cargo run --example build`.
+//! Builds a packet in a buffer, without allocation: `cargo run -p uet-wire --example build`.
 
 use uet_wire::pds::Request;
 use uet_wire::registry::Opcode;

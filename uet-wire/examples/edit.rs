@@ -1,4 +1,4 @@
-//! Edits a packet in place, as a switch and as a sender do: `cargo run --example edit`.
+//! Edits a packet in place, as a switch and as a sender do: `cargo run -p uet-wire --example edit`.
 
 use uet_wire::pds::Request;
 use uet_wire::{FrameBuilder, Options, Packet, PacketMut, Psn, Start, TrailerKind};

@@ -1,4 +1,4 @@
-//! Cuts a write into packets with a CRC and puts it together again: `cargo run --example message`.
+//! Cuts a write into packets with a CRC and puts it together again: `cargo run -p uet-wire --example message`.
 
 use uet_wire::pds::Request;
 use uet_wire::registry::Opcode;

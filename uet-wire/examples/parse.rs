@@ -1,4 +1,4 @@
-//! Parses a packet and prints its fields: `cargo run --example parse`.
+//! Parses a packet and prints its fields: `cargo run -p uet-wire --example parse`.
 
 use uet_wire::pds::Pds;
 use uet_wire::ses::Ses;

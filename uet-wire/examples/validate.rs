@@ -1,4 +1,4 @@
-//! Validates a packet and lists the findings: `cargo run --example validate`.
+//! Validates a packet and lists the findings: `cargo run -p uet-wire --example validate`.
 
 use uet_wire::validate::Severity;
 use uet_wire::{Uet, Version};

@@ -142,7 +142,7 @@
 //! ```
 //!
 //! The folder `examples/` has more programs: `parse`, `validate`, `build`, `message` (a write of several packets),
-//! `edit` and `answer`.
+//! `edit` and `answer`. In a clone, `cargo run -p uet-wire --example parse` runs the first.
 //!
 //! # Where to find it
 //!

@@ -1,5 +1,5 @@
-//! Replays the articles' write of 16 KiB in four packets and prints its ladder: `cargo run -p uet-emulator --example
-//! article`.
+//! Replays the articles' write of 16 KiB in four packets and prints its ladder:
+//! `cargo run -p uet-emulator --example article`.
 //!
 //! Arguments name an impairment of the network: `cargo run -p uet-emulator --example article -- drop request 2`.
 

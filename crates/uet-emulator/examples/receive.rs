@@ -1,5 +1,5 @@
-//! Receives three sends: one arrives before its buffer, one is truncated, one does not match: `cargo run -p
-//! uet-emulator --example receive`.
+//! Receives three sends: one arrives before its buffer, one is truncated, one does not match:
+//! `cargo run -p uet-emulator --example receive`.
 
 use bytes::Bytes;
 use uet_emulator::{Config, Network, Nic};

@@ -1,5 +1,5 @@
-//! Writes three packets into the memory of another NIC over a network that loses one: `cargo run -p uet-emulator
-//! --example write`.
+//! Writes three packets into the memory of another NIC over a network that loses one:
+//! `cargo run -p uet-emulator --example write`.
 
 use bytes::Bytes;
 use uet_emulator::{Config, Network, Nic};

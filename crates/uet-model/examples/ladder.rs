@@ -1,6 +1,7 @@
 //! The articles' write of 16 KiB, between two endpoints in one program: `cargo run -p uet-model --example ladder`.
 //!
-//! It prints what both say to each other, and why. `cargo run -p uet-model --example ladder -- 2` loses the second packet.
+//! It prints what both say to each other, and why. `cargo run -p uet-model --example ladder -- 2` loses the second
+//! packet.
 
 use bytes::Bytes;
 use core::net::IpAddr;

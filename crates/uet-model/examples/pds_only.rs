@@ -1,7 +1,8 @@
 //! Packet delivery alone, with a custom layer in the place of SES: a service that turns text into capitals.
 //!
 //! The headers of that layer are its own; packet delivery never looks into them. It only learns the start and the end of
-//! a message, and the guarantee of a response. The first request is lost and retransmitted. Run it to see the ladder: `cargo run -p uet-model --example pds_only`.
+//! a message, and the guarantee of a response. The first request is lost and retransmitted. Run it to see the ladder:
+//! `cargo run -p uet-model --example pds_only`.
 
 use bytes::Bytes;
 use core::net::IpAddr;

@@ -1,4 +1,5 @@
-//! Runs a target over files and directories: `replay TARGET PATH...`. Coverage is measured with this program.
+//! Runs a target over files and directories: `cargo run -p uet-fuzz --example replay TARGET PATH...`. Coverage is
+//! measured with this program.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};

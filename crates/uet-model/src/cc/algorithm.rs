@@ -124,7 +124,7 @@ pub trait Algorithm: Debug + Send {
 
 /// Creates an algorithm for each congestion control context. Its fields can hold parameters.
 ///
-/// `cargo run --example own_algorithm` of uet-simulate runs such an algorithm on a simulated fabric.
+/// `cargo run -p uet-simulate --example own_algorithm` runs such an algorithm on a simulated fabric.
 pub trait CreateAlgorithm: Debug + Send + Sync {
     /// Creates the algorithm of a new context.
     fn create(&self, network: &NetworkParams) -> Box<dyn Algorithm>;

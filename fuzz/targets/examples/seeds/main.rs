@@ -1,5 +1,5 @@
-//! Writes the seeds of a target, made from the vectors: `seeds TARGET DIRECTORY`. `fuzz/run minimize` keeps those that
-//! add coverage.
+//! Writes the seeds of a target, made from the vectors: `cargo run -p uet-fuzz --example seeds TARGET DIRECTORY`.
+//! `fuzz/run minimize` keeps those that add coverage.
 
 mod services;
 
