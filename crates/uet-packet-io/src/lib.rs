@@ -32,6 +32,15 @@
 //! assert_eq!(frames, [frame]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! It has no features, so `default-features = false` leaves no dependency out. A program that only reads plain captures
+//! of Ethernet frames needs just these two crates; the README of `uet-wire` shows how, for pcapng:
+//!
+//! ```toml
+//! [dependencies]
+//! pcap-file = "2.0.0"
+//! uet-wire = { path = "../uet/uet-wire" }
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod capture;
