@@ -20,7 +20,7 @@ use uet_emulator::frame::Outer;
 #[cfg(target_os = "linux")]
 use uet_emulator::link::neighbor::PeerMac;
 #[cfg(target_os = "linux")]
-use uet_harness::dut::{At, Blind, Remote};
+use uet_harness::dut::{At, Blind, Remote, STARTING, once_it_listens};
 use uet_harness::dut::{Embedded, Family};
 use uet_model::network::{Impairment, SyntaxError};
 use uet_wire::{Spec, Version};
@@ -133,12 +133,12 @@ impl DeviceArgs {
         }
         match (&self.dut, &self.control) {
             (None | Some(Place::Embedded), None) => Ok(None),
-            (None, Some(control)) => Remote::connect(control, &At::AsItSays, &self.local).map(Some),
+            (None, Some(control)) => self.connected(control, &At::AsItSays).map(Some),
             (Some(Place::At(At::Raw { interface, .. })), Some(control)) => {
                 let at = At::Raw { interface: interface.clone(), peers: self.peer_mac.clone() };
-                Remote::connect(control, &at, &self.local).map(Some)
+                self.connected(control, &at).map(Some)
             }
-            (Some(Place::At(at)), Some(control)) => Remote::connect(control, at, &self.local).map(Some),
+            (Some(Place::At(at)), Some(control)) => self.connected(control, at).map(Some),
             (Some(Place::Exec(command)), None) => Remote::start(command, &self.local).map(Some),
             (Some(Place::At(_)), None) => refuse(
                 "--dut udp://HOST:PORT and raw:INTERFACE need --control tcp://HOST:PORT: the suite directs the device through \
@@ -148,6 +148,12 @@ impl DeviceArgs {
                 "--control needs a running device: use --dut udp://HOST:PORT or raw:INTERFACE, or leave --dut out",
             ),
         }
+    }
+
+    /// Connects to a running device, or to one that is starting.
+    #[cfg(target_os = "linux")]
+    fn connected(&self, control: &str, at: &At) -> io::Result<Remote> {
+        patiently(control, || Remote::connect(control, at, &self.local))
     }
 
     /// Returns whether options select a device other than the built-in NIC.
@@ -209,6 +215,18 @@ impl DeviceArgs {
         }
         words
     }
+}
+
+/// Connects to a device. If it is still starting, waits and says so.
+#[cfg(target_os = "linux")]
+pub(super) fn patiently<T>(control: &str, connect: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    once_it_listens(|| super::complain(not_yet(control)), connect)
+}
+
+/// Returns the message that the wait for a device begins.
+#[cfg(target_os = "linux")]
+pub(super) fn not_yet(control: &str) -> String {
+    format!("nobody listens at {control} yet; trying for {} s", STARTING.as_secs())
 }
 
 /// One of several devices: `NAME=HOST:PORT` of its control channel, `NAME=exec:COMMAND` or `NAME=embedded`.

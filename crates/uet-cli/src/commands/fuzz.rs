@@ -24,7 +24,7 @@ use uet_wire::{Packet, Start};
 
 #[cfg(target_os = "linux")]
 use {
-    super::device::Place,
+    super::device::{Place, patiently},
     uet_harness::fuzz::{Outside, Way},
 };
 
@@ -332,7 +332,11 @@ pub(super) fn reach(
         return Err(io::Error::other(message));
     }
     let Some(way) = way else { return inside(seed) };
-    Ok(Box::new(Outside::reach(way, local.into_iter().collect(), owned)?))
+    let outside = || Outside::reach(way.clone(), local.into_iter().collect(), owned);
+    Ok(Box::new(match control {
+        Some(control) => patiently(control, outside)?,
+        None => outside()?,
+    }))
 }
 
 /// Only the embedded NIC is available.

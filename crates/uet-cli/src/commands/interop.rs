@@ -1,6 +1,6 @@
 //! `uet interop`
 
-use super::device::{Named, quoted};
+use super::device::{Named, not_yet, quoted};
 use super::run::{duration, factor};
 use super::{Outcome, about, complain, signal};
 use crate::near;
@@ -240,6 +240,10 @@ fn implementations(named: &[Named]) -> io::Result<Vec<Implementation>> {
 
 fn tell(out: &mut impl Write, text: bool, progress: &Progress<'_>) -> io::Result<()> {
     match progress {
+        Progress::Waiting(control) => {
+            complain(not_yet(control));
+            Ok(())
+        }
         Progress::Pair(initiator, target, count) => {
             let line = format!("{initiator} to {target}, {}", counted(*count as u64, "scenario"));
             if text {

@@ -6,6 +6,8 @@ use crate::common;
 use common::nic::Nic;
 use common::uet;
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 /// Returns the option that makes the suite start the emulated NIC.
 fn started() -> String {
@@ -107,14 +109,45 @@ fn device_of_another_version_gets_a_warning() {
     }
 }
 
+/// Returns an address where nobody listens.
+fn closed(address: &str) -> String {
+    std::net::TcpListener::bind((address, 0)).unwrap().local_addr().unwrap().to_string()
+}
+
+#[test]
+fn suite_waits_for_a_device_that_is_starting() {
+    let control = closed("127.0.0.224");
+    let mut run = Command::new(env!("CARGO_BIN_EXE_uet"))
+        .args(["run", "--id", "ack/requested", "--timeout-scale", "10", "--control", &control])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(run.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(lines.next(), Some(format!("uet: nobody listens at {control} yet; trying for 10 s")));
+    let _nic = Nic::start("127.0.0.1", &["--control", &control]);
+    let later: Vec<String> = lines.collect();
+    let ended = run.wait_with_output().unwrap();
+    let out = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success() && out.contains("1 pass"), "{out}{later:?}");
+    assert!(!later.iter().any(|line| line.contains("nobody listens")), "{later:?}");
+}
+
+#[test]
+fn suite_does_not_wait_forever() {
+    let control = closed("127.0.0.225");
+    let run = uet(&["run", "--control", &control]);
+    assert_eq!((run.code, run.out.as_str()), (2, ""));
+    assert_eq!(run.err.matches("nobody listens").count(), 1, "{}", run.err);
+    let error = format!("cannot reach the control channel at {control}");
+    assert!(run.err.contains(&error), "{}", run.err);
+    assert!(run.err.contains("no program listens there: start the device"), "{}", run.err);
+}
+
 #[test]
 fn unreachable_device_is_an_error_without_verdict() {
-    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let closed = silent.local_addr().unwrap().to_string();
-    drop(silent);
     for (device, said) in [
-        (&["--control", &closed][..], "no program listens there: start the device"),
-        (&["--control", "nowhere.invalid:1"], "cannot reach the control channel at nowhere.invalid:1"),
+        (&["--control", "nowhere.invalid:1"][..], "cannot reach the control channel at nowhere.invalid:1"),
         (&["--control", "127.0.0.1"], "write HOST:PORT"),
         (&["--dut", "udp://127.0.0.1:4793"], "need --control tcp://HOST:PORT"),
         (&["--dut", "udp://127.0.0.1"], "expected udp://HOST:PORT"),
@@ -125,7 +158,7 @@ fn unreachable_device_is_an_error_without_verdict() {
         (&["--dut", "exec:echo hello; cat"], "an answer is one line of JSON"),
         (&["--dut", "tcp://127.0.0.1:9000"], "write --control HOST:PORT"),
         (&["--control", "127.0.0.1:99999"], "a port of at most 65535"),
-        (&["--dut", "exec:x", "--control", &closed], "--control needs a running device"),
+        (&["--dut", "exec:x", "--control", "127.0.0.1:9"], "--control needs a running device"),
         (&["--dut", "exec:x", "--impair", "drop 5%"], "uet proxy"),
         (&["--dut", "exec:x", "--family", "6"], "--family and --config apply only to the built-in NIC"),
         (&["--family", "5"], "expected 4, 6 or both"),
@@ -180,7 +213,6 @@ fn dead_device_ends_the_run_with_partial_reports() {
 /// As a CI system cancels a job: SIGINT, and SIGTERM while the suite waits for a device that answers no request.
 #[test]
 fn second_signal_ends_the_wait_for_a_silent_device() {
-    use std::process::{Command, Stdio};
     use std::time::{Duration, Instant};
 
     let (json, junit) = (common::file("silent.json", b""), common::file("silent.xml", b""));

@@ -285,11 +285,6 @@ fn the_suite_runs_against_it() {
     let port = nic.port().to_string();
     let decoded = uet(&["decode", "--format", "summary", "--udp-port", &port, &capture]);
     assert_eq!(decoded.code, 0);
-
-    drop(nic);
-    let run = uet(&["run", "--control", &control]);
-    assert_eq!(run.code, 2, "nobody is there");
-    assert!(run.err.contains(&control), "{}", run.err);
 }
 
 #[test]

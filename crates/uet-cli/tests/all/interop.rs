@@ -286,7 +286,10 @@ fn wrong_use_is_an_error() {
         (&["--id", "nope"], "there is no scenario 'nope'; there are write, read, send"),
         (&["--timeout-scale", "0"], "--timeout-scale"),
         (&[&lab], "b: expected NAME=HOST:PORT"),
-        (&["--device", "a=embedded", "--device", "b=127.0.0.1:1"], "b: cannot reach the control channel"),
+        (
+            &["--device", "a=embedded", "--device", "b=255.255.255.255:1"],
+            "b: cannot reach the control channel",
+        ),
     ] {
         let run = uet(&[&["interop"], arguments].concat());
         assert_eq!(run.code, 2, "{arguments:?}");

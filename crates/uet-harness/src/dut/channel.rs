@@ -153,7 +153,7 @@ fn is_temporary(kind: io::ErrorKind) -> bool {
 }
 
 /// Fails once a signal has ended all waits for the device.
-pub(super) fn check(interrupt: &AtomicBool) -> io::Result<()> {
+pub(crate) fn check(interrupt: &AtomicBool) -> io::Result<()> {
     match interrupt.load(Ordering::Relaxed) {
         true => Err(io::Error::other("a signal ended the wait for the device")),
         false => Ok(()),

@@ -17,12 +17,16 @@ mod reached;
 mod remote;
 #[cfg(target_os = "linux")]
 pub(crate) mod session;
+#[cfg(target_os = "linux")]
+mod starting;
 
 #[cfg(target_os = "linux")]
 pub use blind::Blind;
 pub use embedded::{Embedded, Family};
 #[cfg(target_os = "linux")]
 pub use remote::{At, Remote};
+#[cfg(target_os = "linux")]
+pub use starting::{STARTING, once_it_listens};
 
 use uet_conformance::{Trimmed, Wire};
 use uet_emulator::frame::Framed;

@@ -2,8 +2,11 @@
 
 use super::Implementation;
 use super::Reach;
+use crate::dut::channel::check;
+use crate::dut::once_it_listens;
 use crate::dut::session::{SILENCE, Session};
 use core::net::SocketAddr;
+use core::sync::atomic::AtomicBool;
 use core::time::Duration;
 use std::io;
 use uet_control::{CallError, Completion, ErrorCode, Link, Operation, Parameter, WaitCompletion};
@@ -37,12 +40,20 @@ pub(super) struct End {
 }
 
 impl End {
-    pub(super) fn open(implementation: &Implementation) -> io::Result<Self> {
+    /// Reaches an implementation. Calls `waits` with the address of its control channel if nobody listens there yet.
+    pub(super) fn open(
+        implementation: &Implementation,
+        interrupt: &AtomicBool,
+        waits: impl FnOnce(&str),
+    ) -> io::Result<Self> {
         let name = implementation.name.clone();
         let about = |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"));
         let session = match &implementation.reach {
             Reach::Start(command) => Session::start(command),
-            Reach::Connect(control) => Session::connect(control),
+            Reach::Connect(control) => once_it_listens(
+                || waits(control),
+                || check(interrupt).and_then(|()| Session::connect(control)),
+            ),
         };
         Self::of(name.clone(), session.map_err(about)?).map_err(about)
     }

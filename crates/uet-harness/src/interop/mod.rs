@@ -221,6 +221,8 @@ impl Interop {
 /// A step of a run that goes on.
 #[derive(Debug)]
 pub enum Progress<'a> {
+    /// Nobody listens at this address of a control channel yet, and the run waits.
+    Waiting(&'a str),
     /// A pair begins, with this many scenarios to play.
     Pair(&'a str, &'a str, usize),
     /// A scenario has ended.
@@ -251,7 +253,10 @@ pub fn run(
                 result.stopped = true;
                 return Ok(result);
             }
-            let mut ends = [End::open(initiator)?, End::open(target)?];
+            let mut open = |implementation: &Implementation| {
+                End::open(implementation, &options.interrupt, |control| progress(Progress::Waiting(control)))
+            };
+            let mut ends = [open(initiator)?, open(target)?];
             ends.iter_mut().for_each(|end| end.session.set_interrupt(Arc::clone(&options.interrupt)));
             for end in &ends {
                 if !result.devices.iter().any(|known| known.name == end.name) {
