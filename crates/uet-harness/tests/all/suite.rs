@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use uet_conformance::{
-    Before, Dut, EXTERNAL_INSTANCES, Instance, Options, RULES, Verdict, run, run_instance,
+    Before, Dut, EXTERNAL_INSTANCES, Expand, Instance, Options, RULES, Verdict, run, run_instance,
 };
 use uet_control::{CallError, ErrorCode, Link, Op, PostKind, Refusal};
 use uet_emulator::Config;
@@ -19,9 +19,13 @@ fn passes(config: Config) {
 }
 
 fn passes_over(family: Family, config: Config, seed: u64) {
+    passes_with(family, config, Options { seed, ..Options::default() });
+}
+
+fn passes_with(family: Family, config: Config, options: Options) {
     // All instances take a minute in a debug build.
     let max_instances = cfg!(debug_assertions).then_some(1);
-    let options = Options { fail_fast: true, seed, max_instances, ..Options::default() };
+    let options = Options { fail_fast: true, max_instances, ..options };
     let result = run(&mut Embedded::over(family, config, &[]).expect("a NIC"), &options, |_| ());
     let wrong = result.rules.iter().filter(|rule| rule.verdict != Verdict::Pass);
     let wrong: Vec<_> =
@@ -33,6 +37,14 @@ fn passes_over(family: Family, config: Config, seed: u64) {
 #[test]
 fn the_nic_that_is_built_in_passes_the_suite() {
     passes(Config::default());
+}
+
+/// As `uet run --expand full`.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
+fn it_passes_every_combination_of_values() {
+    let options = Options { expand: Expand::Full, ..Options::default() };
+    passes_with(Family::Both, Config::default(), options);
 }
 
 #[test]
