@@ -25,9 +25,9 @@ pub(crate) fn limit(dut: &dyn Dut, options: &Options) -> usize {
     options.max_instances.or((!embedded).then_some(EXTERNAL_INSTANCES)).unwrap_or(usize::MAX)
 }
 
-/// Returns how many more instances than planned the first of these rules may play: its share of what the
-/// rules before it have left of the limit, because the device skipped them. `played` counts the instances so
-/// far, with those of this rule.
+/// Returns how many more instances than planned the first of these rules may play. Rules that the device
+/// skipped have left a part of the limit, and this is its share of it. `played` counts the instances so far,
+/// with those of this rule.
 pub(crate) fn share(rules: &[Planned], limit: usize, played: usize) -> usize {
     let [now, later @ ..] = rules else { return 0 };
     let planned: usize = later.iter().map(|rule| rule.counted).sum();

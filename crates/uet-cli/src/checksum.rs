@@ -4,7 +4,7 @@ use core::ops::Range;
 use uet_wire::Packet;
 use uet_wire::outer::Ip;
 
-/// What the UDP checksum of a packet covers, as places in its frame.
+/// The bytes that the UDP checksum of a packet covers, as places in its frame.
 pub(crate) struct UdpSum {
     addresses: Range<usize>,
     /// The start of the UDP header.

@@ -1,4 +1,4 @@
-//! What conversations can ask of a device and its link.
+//! The abilities of a device and its link that conversations use.
 
 use super::message::capability;
 use super::setting::MTUS;

@@ -1,4 +1,4 @@
-//! What a conversation begins with: the device's secure domain and regions, and the suite's contexts.
+//! The begin of a conversation: the device's secure domain and regions, and the suite's contexts.
 
 use super::saved::{is_default, job, length, peer};
 use serde::{Deserialize, Serialize};
