@@ -13,16 +13,16 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[ROB_CRC_001])
         .run(|t| {
             let (pdc, region) = t.open()?;
-            let request = pdc.request(1).write(&region, 0, &[1; 200])?;
+            let request = pdc.request(1).write(&region, 0, &[1; 208])?;
             let packet = request.build()?;
             let end = packet.to_bytes().len() * 8;
-            for bit in [end - 200 * 8, end - 803, end - 1] {
+            for bit in [end - 208 * 8, end - 803, end - 1] {
                 expect_dropped(t, &pdc, pdc.psn(1), &packet, bit)?;
             }
-            t.check_memory(ROB_CRC_001, &region, 0, &[0; 200])?;
+            t.check_memory(ROB_CRC_001, &region, 0, &[0; 208])?;
             t.request(&pdc, request.retx())?;
             t.expect_cack(ROB_CRC_001, &pdc, pdc.psn(1))?;
-            t.expect_memory(ROB_CRC_001, &region, 0, &[1; 200])
+            t.expect_memory(ROB_CRC_001, &region, 0, &[1; 208])
         }),
     rule("crc/damaged-headers", "A request with a damaged header writes nothing, whichever byte is damaged")
         .checks(&[ROB_CRC_001])
@@ -59,9 +59,9 @@ pub(super) const RULES: &[Rule] = &[
     rule("crc/damaged-syn", "A damaged first packet opens no context").checks(&[ROB_CRC_001]).run(|t| {
         let region = t.region(4096)?;
         let pdc = t.initiate();
-        let packet = pdc.request(0).write(&region, 0, &[1; 200])?.build()?;
+        let packet = pdc.request(0).write(&region, 0, &[1; 220])?.build()?;
         expect_dropped(t, &pdc, pdc.psn(0), &packet, packet.to_bytes().len() * 8 - 9)?;
-        t.check_memory(ROB_CRC_001, &region, 0, &[0; 200])?;
+        t.check_memory(ROB_CRC_001, &region, 0, &[0; 220])?;
         // A context opened by the damaged packet would refuse this start.
         let pdc = Pdc { start: pdc.start + (1 << 20), ..pdc };
         t.request(&pdc, pdc.request(0).write(&region, 0, &[2; 16])?)?;
