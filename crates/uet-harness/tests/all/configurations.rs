@@ -19,10 +19,12 @@ fn nic(parameters: &Value, delay: Option<&str>) -> Embedded {
     nic
 }
 
-/// Runs all rules on this NIC.
-fn green(mut nic: Embedded, parameters: &Value) {
+/// Runs the rules of these groups on this NIC; without groups, all rules.
+fn green(mut nic: Embedded, parameters: &Value, groups: &[&str]) {
     let mut bad = Vec::new();
-    let options = Options { max_instances: cfg!(debug_assertions).then_some(1), ..Options::default() };
+    let groups = groups.iter().map(ToString::to_string).collect();
+    let options =
+        Options { groups, max_instances: cfg!(debug_assertions).then_some(1), ..Options::default() };
     let result = run(&mut nic, &options, |rule| {
         if !matches!(rule.verdict, Verdict::Pass | Verdict::Skipped) {
             bad.push(format!("{} {}: {}\n", rule.id, rule.verdict.name(), rule.reason));
@@ -52,7 +54,7 @@ macro_rules! configurations {
         $(#[test]
         fn $name() {
             let parameters = json!($parameters);
-            green(nic(&parameters, [$($delay)?].into_iter().next()), &parameters);
+            green(nic(&parameters, [$($delay)?].into_iter().next()), &parameters, &[]);
         })*
     };
 }
@@ -115,5 +117,12 @@ fn of_the_reference_provider() -> Value {
 #[test]
 fn is_a_peer_of_the_reference_provider() {
     let parameters = of_the_reference_provider();
-    green(nic(&parameters, None), &parameters);
+    green(nic(&parameters, None), &parameters, &[]);
+}
+
+/// Its window is shorter than a series of requests of every length.
+#[test]
+fn announces_the_smallest_window() {
+    let parameters = json!({"default_mpr": 1, "announced_mpr": 1});
+    green(nic(&parameters, None), &parameters, &["lengths"]);
 }
