@@ -1,9 +1,12 @@
 //! Devices with other atomics.
 
 use super::{Hears, Says, device, get, others, results, says_all, set, verdict};
-use serde_json::json;
-use uet_conformance::Verdict;
+use crate::around::{Changes, Device};
+use serde_json::{Map, Value, json};
 use uet_conformance::elements::kind;
+use uet_conformance::{Dut, Options, Verdict, run};
+use uet_control::{CallError, Op, Permission};
+use uet_harness::dut::Embedded;
 use uet_wire::Uet;
 use uet_wire::ses::Ext;
 
@@ -81,4 +84,32 @@ fn it_takes_few_elements() {
     };
     let (verdict, reason) = verdict("atomic/fetch-many", 1, hears, says_all);
     assert_eq!((verdict, &reason[..]), (Verdict::Skipped, "the device takes fewer than 128 elements"));
+}
+
+/// An atomic needs these permissions, not one of its own.
+struct Needs(&'static [Permission]);
+
+impl Changes for Needs {
+    fn ask(&mut self, nic: &mut Embedded, op: Op) -> Result<Map<String, Value>, CallError> {
+        match op {
+            Op::ExposeRegion(mut region) => {
+                let permits = self.0.iter().all(|needed| region.permissions.contains(needed));
+                region.permissions.retain(|has| *has != Permission::Atomic);
+                region.permissions.extend(permits.then_some(Permission::Atomic));
+                nic.ask(Op::ExposeRegion(region))
+            }
+            op => nic.ask(op),
+        }
+    }
+}
+
+/// The sources leave open which permissions an atomic needs.
+#[test]
+fn its_atomics_need_no_permission_of_their_own() {
+    let choices: [&'static [Permission]; 2] = [&[Permission::Write], &[Permission::Read, Permission::Write]];
+    for needed in choices {
+        let ids = ["access/denied", "addressing/no-atomics"].map(String::from).to_vec();
+        let result = run(&mut Device::new(Needs(needed)), &Options { ids, ..Options::default() }, |_| ());
+        assert_eq!(others(&result, &[Verdict::Pass]), [""; 0], "{needed:?}");
+    }
 }

@@ -2,6 +2,8 @@
 //! suite, and its rule must pass.
 
 mod atomics;
+mod congestion;
+mod messages;
 mod network;
 mod packets;
 mod stated;
