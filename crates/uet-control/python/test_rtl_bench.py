@@ -52,7 +52,7 @@ class TestBench(unittest.TestCase):
         self.bench = Bench(Echo())
         self.suite = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.suite.bind(("127.0.0.2", 0))
-        self.suite.settimeout(5)
+        self.suite.settimeout(60)
         self.addCleanup(self.suite.close)
         self.addCleanup(self.bench.socket.close)
 
@@ -137,7 +137,7 @@ class TestCocotb(unittest.TestCase):
         suite = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.addCleanup(suite.close)
         suite.bind(("127.0.0.2", 0))
-        suite.settimeout(5)
+        suite.settimeout(60)
         with self.connect() as connection, connection.makefile("rw") as channel:
             def ask(op, **keys):
                 channel.write(json.dumps({"id": 7, "op": op, **keys}) + "\n")

@@ -113,7 +113,7 @@ impl Side {
 
     fn next(&self) -> Entry {
         assert!(
-            self.domain.wait(Some(Duration::from_secs(20)), || !self.queue.is_empty()),
+            self.domain.wait(Some(Duration::from_secs(60)), || !self.queue.is_empty()),
             "nothing completes"
         );
         match self.queue.read() {
@@ -212,8 +212,10 @@ fn unexpected_message_is_seen_claimed_and_received() {
     assert_eq!(b.failed().code, Code::ENOMSG);
     a.send(Some(5), b"claimed");
     a.send(Some(5), b"next");
-    // The queue of sends reports nothing, so wait until both have arrived.
-    std::thread::sleep(Duration::from_millis(100));
+    // Messages arrive in order, so both are there once a third one is.
+    a.send(Some(6), b"last");
+    let last = Some(Tag { bits: 6, ignore: 0 });
+    while b.endpoint.peek(b.peer, last, Peek::Look, 1).is_ok() && matches!(b.next(), Entry::Failed(_)) {}
     b.endpoint.peek(b.peer, tag, Peek::Claim, 2).unwrap();
     let seen = b.done();
     assert_eq!((seen.context, seen.tag, seen.length), (2, 5, 7));
@@ -356,6 +358,7 @@ fn forge(initiator: &Name, to: &Name, data: &'static [u8]) {
     let operation = nic.post(Operation::new(peer, work)).unwrap();
     let begun = Instant::now();
     let sent = loop {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no answer to a forged message");
         let now = Time::ZERO + begun.elapsed();
         nic.handle_timeout(now);
         while let Some(packet) = nic.poll_transmit(now) {

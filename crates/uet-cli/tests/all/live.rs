@@ -359,7 +359,7 @@ fn nic_answers_for_its_address() {
             String::from_utf8(shown.stdout).unwrap()
         };
         let mac = nic.ready["link"]["mac"].as_str().unwrap();
-        let found = (0..50).any(|_| {
+        let found = (0..3000).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(20));
             entry().contains(mac)
         });

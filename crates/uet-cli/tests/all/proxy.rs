@@ -46,6 +46,16 @@ fn lost_packets_are_retransmitted() {
     assert_eq!(run.code, 0, "neither is to blame: {}", run.out);
 }
 
+/// Returns whether no packet waits for the owner of this UDP port.
+fn has_read_all(port: u16) -> bool {
+    let sockets = std::fs::read_to_string("/proc/net/udp").unwrap();
+    sockets.lines().all(|line| {
+        let mut columns = line.split_whitespace().skip(1);
+        let is_it = columns.next().is_some_and(|local| local.ends_with(&format!(":{port:04X}")));
+        !is_it || columns.nth(2).is_some_and(|queues| queues.ends_with(":00000000"))
+    })
+}
+
 #[test]
 fn longer_packets_than_uet_has_are_dropped() {
     let ends = ["127.0.0.21:4793", "127.0.0.22:4793"];
@@ -61,7 +71,10 @@ fn longer_packets_than_uet_has_are_dropped() {
     for length in [60_000, 9_000] {
         end.send_to(&vec![0x10; length], ("127.0.0.23", port)).unwrap();
     }
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    let begun = std::time::Instant::now();
+    while !has_read_all(port) && begun.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
     common::signal(proxy.id(), "-TERM");
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();

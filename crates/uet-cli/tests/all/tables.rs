@@ -241,7 +241,9 @@ mod written {
             .spawn()
             .unwrap();
         let is_begun = || fs::read_dir(&directory).is_ok_and(|mut files| files.next().is_some());
+        let begun = std::time::Instant::now();
         while !is_begun() {
+            assert!(begun.elapsed().as_secs() < 60, "it has begun no table");
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         child.kill().unwrap();

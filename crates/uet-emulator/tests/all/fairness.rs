@@ -48,7 +48,7 @@ impl Running {
 
     fn open(&self) -> BufReader<TcpStream> {
         let stream = TcpStream::connect(self.control).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         BufReader::new(stream)
     }
 
@@ -120,7 +120,7 @@ fn stream_of_requests_delays_neither_packets_nor_stop() {
     });
     // A request to an unknown context gets a NACK, which goes to the NIC's own port at the sender's address.
     let peer = UdpSocket::bind(("127.0.0.4", nic.packets.port())).unwrap();
-    peer.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    peer.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     thread::sleep(Duration::from_millis(300));
     let request = [0x10, 0, 0, 0, 0, 0, 0, 7, 0, 9, 0x40, 9, 0, 0, 0, 0];
     peer.send_to(&request, nic.packets).unwrap();
@@ -182,7 +182,7 @@ fn syn_flood_does_not_keep_a_peer_out() {
         let post = json!({"id": 2, "op": "post", "kind": "write", "peer": added["peer"], "length": 64, "remote": {"key": "0x7"}});
         let posted: serde_json::Value =
             serde_json::from_str(&call(&mut initiator, &post.to_string())).unwrap();
-        let wait = json!({"id": 3, "op": "wait_completion", "operation": posted["operation"], "timeout_ns": 5_000_000_000u64});
+        let wait = json!({"id": 3, "op": "wait_completion", "operation": posted["operation"], "timeout_ns": 60_000_000_000u64});
         last = call(&mut initiator, &wait.to_string());
         if !last.contains(r#""status":"ok""#) {
             break;
@@ -249,7 +249,7 @@ fn suite_that_does_not_read_delays_no_packets() {
     let mut suite = greedy_suite(&nic, 1);
     suite.fill_buf().unwrap();
     let peer = UdpSocket::bind(("127.0.0.6", nic.packets.port())).unwrap();
-    peer.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    peer.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let request = [0x10, 0, 0, 0, 0, 0, 0, 7, 0, 9, 0x40, 9, 0, 0, 0, 0];
     peer.send_to(&request, nic.packets).unwrap();
     peer.recv(&mut [0; 64]).expect("a NACK");

@@ -65,7 +65,7 @@ fn a_capture_of_secured_packets_opens_with_the_keys() {
     let data = Bytes::from(vec![7; 20_000]);
     let write = Work::Write { key: Key(7), offset: 0, data: data.clone() };
     let write = a.nic.post(Operation::new(Peer::relative(at_b, 101, 2), write)).unwrap();
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(60);
     let result = loop {
         a.turn(|_| 4793).unwrap();
         b.turn(|_| 4793).unwrap();

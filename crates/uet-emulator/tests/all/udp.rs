@@ -32,7 +32,7 @@ fn pair(addresses: [&str; 2]) -> Option<[UdpLink; 2]> {
 fn pass(from: &UdpLink, to: &mut UdpLink, packet: &Packet) -> Packet {
     from.send(packet, to.local().port()).unwrap();
     loop {
-        wait(core::slice::from_ref(to), Duration::from_secs(10)).unwrap();
+        wait(core::slice::from_ref(to), Duration::from_secs(60)).unwrap();
         if let Some(packet) = to.receive().unwrap() {
             return packet;
         }
@@ -115,7 +115,7 @@ fn many_at_once(a: UdpLink, mut b: UdpLink) {
 
     let mut came = std::collections::BTreeMap::<(u16, Priority), Vec<u16>>::new();
     for _ in 0..199 {
-        wait(core::slice::from_ref(&b), Duration::from_secs(10)).unwrap();
+        wait(core::slice::from_ref(&b), Duration::from_secs(60)).unwrap();
         let packet = b.receive().unwrap().expect("it has come");
         let number = packet.to_wire().last_chunk().map(|bytes| u16::from_be_bytes(*bytes)).unwrap();
         came.entry((packet.entropy, packet.priority)).or_default().push(number);

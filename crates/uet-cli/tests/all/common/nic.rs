@@ -48,7 +48,7 @@ impl Nic {
     pub(crate) fn connect(&self) -> Client<BufReader<TcpStream>, TcpStream> {
         let port = self.ready["control"]["port"].as_u64().unwrap() as u16;
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let mut client = Client::new(BufReader::new(stream.try_clone().unwrap()), stream);
         client.call(Hello { protocol: PROTOCOL }).unwrap();
         client
@@ -115,7 +115,7 @@ pub(crate) fn post(kind: PostKind, peer: u64, length: u64) -> Post {
 }
 
 pub(crate) fn wait(suite: &mut Suite, operation: u64) -> Completion {
-    suite.call(WaitCompletion { operation, timeout_ns: 20_000_000_000 }).unwrap()
+    suite.call(WaitCompletion { operation, timeout_ns: 55_000_000_000 }).unwrap()
 }
 
 pub(crate) fn memory(suite: &mut Suite, region: u64, length: u64) -> Vec<u8> {
