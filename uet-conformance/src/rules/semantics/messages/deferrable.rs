@@ -223,7 +223,7 @@ fn is_deferral(answer: &Answer) -> bool {
     answer.code() == ReturnCode::OK && defers == Some(true)
 }
 
-/// Returns true if a reply tells that a send fills a receive.
+/// Returns true if a reply says that a receive has taken a send.
 fn fills_receive(answer: &Answer) -> bool {
     let expected = answer.response.map(|response| response.head().list() == List::UET_EXPECTED);
     answer.is_ok() && expected == Some(true)
