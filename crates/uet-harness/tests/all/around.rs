@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 use serde_json::{Map, Value};
+use std::collections::VecDeque;
 use std::io;
 use uet_conformance::{Dut, DutError, Facts, NetworkEffects, Wire};
 use uet_control::{CallError, Event, Op, Welcome};
@@ -120,4 +121,21 @@ impl<C: Changes> Dut for Device<C> {
     fn restart(&mut self) -> io::Result<bool> {
         self.changes.restart()
     }
+}
+
+/// Receives a packet of the NIC. Meanwhile, the NIC reads each of these packets at its time.
+pub(crate) fn receive_and_read(
+    unread: &mut VecDeque<(Duration, Wire)>,
+    nic: &mut Embedded,
+    until: Duration,
+) -> Result<Option<Wire>, DutError> {
+    while let Some((at, packet)) = unread.pop_front() {
+        let received = nic.receive(at.min(until).max(nic.now()))?;
+        if received.is_some() || at > until {
+            unread.push_front((at, packet));
+            return Ok(received);
+        }
+        nic.send(&packet)?;
+    }
+    nic.receive(until)
 }

@@ -1,6 +1,6 @@
 //! A suite on a busy machine: its late measurements prove nothing about the device.
 
-use crate::around::{Changes, Device};
+use crate::around::{Changes, Device, receive_and_read};
 use core::time::Duration;
 use std::collections::VecDeque;
 use uet_conformance::{Dut, DutError, Facts, Options, Verdict, Wire, run};
@@ -158,15 +158,7 @@ impl Changes for Starved {
     }
 
     fn receive(&mut self, nic: &mut Embedded, until: Duration) -> Result<Option<Wire>, DutError> {
-        while let Some((at, packet)) = self.unread.pop_front() {
-            let received = nic.receive(at.min(until).max(nic.now()))?;
-            if received.is_some() || at > until {
-                self.unread.push_front((at, packet));
-                return Ok(received);
-            }
-            nic.send(&packet)?;
-        }
-        nic.receive(until)
+        receive_and_read(&mut self.unread, nic, until)
     }
 
     fn reads_nothing(&mut self) -> bool {

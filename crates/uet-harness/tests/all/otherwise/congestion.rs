@@ -1,7 +1,7 @@
 //! Devices that control congestion otherwise.
 
 use super::{Hears, Says, device, get, group, hears_all, others, results, says_all, set, verdict};
-use crate::around::{Changes, Device};
+use crate::around::{Changes, Device, receive_and_read};
 use core::time::Duration;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
@@ -69,15 +69,7 @@ impl Changes for ReadsAcksLate {
     }
 
     fn receive(&mut self, nic: &mut Embedded, until: Duration) -> Result<Option<Wire>, DutError> {
-        while let Some((at, packet)) = self.unread.pop_front() {
-            let received = nic.receive(at.min(until).max(nic.now()))?;
-            if received.is_some() || at > until {
-                self.unread.push_front((at, packet));
-                return Ok(received);
-            }
-            nic.send(&packet)?;
-        }
-        nic.receive(until)
+        receive_and_read(&mut self.unread, nic, until)
     }
 
     fn ask(&mut self, nic: &mut Embedded, op: Op) -> Result<Map<String, Value>, CallError> {
