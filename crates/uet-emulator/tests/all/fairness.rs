@@ -182,7 +182,8 @@ fn syn_flood_does_not_keep_a_peer_out() {
         let post = json!({"id": 2, "op": "post", "kind": "write", "peer": added["peer"], "length": 64, "remote": {"key": "0x7"}});
         let posted: serde_json::Value =
             serde_json::from_str(&call(&mut initiator, &post.to_string())).unwrap();
-        let wait = json!({"id": 3, "op": "wait_completion", "operation": posted["operation"], "timeout_ns": 60_000_000_000u64});
+        let (operation, timeout) = (&posted["operation"], 60_000_000_000u64);
+        let wait = json!({"id": 3, "op": "wait_completion", "operation": operation, "timeout_ns": timeout});
         last = call(&mut initiator, &wait.to_string());
         if !last.contains(r#""status":"ok""#) {
             break;

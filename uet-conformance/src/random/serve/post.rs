@@ -145,8 +145,8 @@ impl Player<'_, '_> {
         Ok(())
     }
 
-    /// Returns an open context to the device that has posted this, or opens one with these first numbers. A context that
-    /// is about to close may end in an error, and what waits for it is lost.
+    /// Returns an open context to the device that has posted this, or opens one with these first numbers. A
+    /// context that is about to close may end in an error, and what waits for it is lost.
     fn context_back(&mut self, post: usize, pdcid: u16, start: u32) -> Result<usize, Stop> {
         let (peer, job) = (self.posts[post].plan.peer, self.posts[post].plan.job);
         let fits = |own: &Own| own.plan.peer == peer && own.plan.job == job && !own.wants_close;
