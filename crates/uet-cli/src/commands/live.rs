@@ -1,5 +1,6 @@
 //! Live packets on an interface, for the commands that read captures.
 
+#[cfg(target_os = "linux")]
 use super::complain;
 use clap::Args;
 use std::io;
@@ -26,6 +27,7 @@ pub(super) struct Live {
 }
 
 /// A reader of the packets of an interface.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has live packets"))]
 pub(super) trait Watch: Taker {
     /// Returns the number of packets so far.
     fn packets(&self) -> u64;

@@ -65,7 +65,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use toml::Spanned;
-use uet_control::{PARAMETERS, Parameter, SecureDomain, escape, escape_lines};
+use uet_control::{PARAMETERS, Parameter, escape, escape_lines};
 use uet_emulator::Config;
 use uet_packet_io::Decoder;
 use uet_packet_io::file;
@@ -287,7 +287,7 @@ fn usage(error: &clap::Error) -> ! {
 fn linux_only(error: &clap::Error) -> Option<&str> {
     use clap::error::{ContextKind, ContextValue};
 
-    const NAMES: [&str; 11] = [
+    const NAMES: [&str; 12] = [
         "adapter",
         "emulate",
         "interop",
@@ -368,7 +368,8 @@ fn line_at(text: &str, place: usize) -> usize {
 }
 
 /// Reads a key file for a sender.
-fn read_keys(path: &Path) -> io::Result<Vec<SecureDomain>> {
+#[cfg(target_os = "linux")]
+fn read_keys(path: &Path) -> io::Result<Vec<uet_control::SecureDomain>> {
     uet_packet_io::keys::domains_from_toml(&key_text(path)?).map_err(|error| about_keys(path, &error))
 }
 

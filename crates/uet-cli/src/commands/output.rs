@@ -20,7 +20,6 @@ impl<W: Write> WhileRead<W> {
     }
 
     /// Returns whether the output is discarded.
-    #[cfg(target_os = "linux")]
     pub(super) fn is_over(&self) -> bool {
         self.failed.is_some()
     }
@@ -58,21 +57,6 @@ impl<W: Write> Write for WhileRead<W> {
     }
 }
 
-/// Lets only the owner read a file that will hold keys.
-pub(super) fn keep_private(file: &File) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // A pipe or a terminal has no mode to set.
-        if file.metadata()?.is_file() {
-            file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-        }
-    }
-    #[cfg(not(unix))]
-    let _ = file;
-    Ok(())
-}
-
 /// A capture file that is being written. It reports the first write that fails at once: the command may run for hours
 /// until it ends.
 #[derive(Debug)]
@@ -89,8 +73,16 @@ impl CaptureFile {
     }
 
     /// Lets only the owner read the file, because it will hold keys.
+    #[cfg(target_os = "linux")]
     pub(super) fn keep_private(&self) -> io::Result<()> {
-        keep_private(&self.file).map_err(|error| about(&self.path, error))
+        use std::os::unix::fs::PermissionsExt;
+
+        let kept = match self.file.metadata() {
+            Ok(data) if data.is_file() => self.file.set_permissions(fs::Permissions::from_mode(0o600)),
+            // A pipe or a terminal has no mode to set.
+            other => other.map(drop),
+        };
+        kept.map_err(|error| about(&self.path, error))
     }
 
     /// Returns the writer of the packets.
