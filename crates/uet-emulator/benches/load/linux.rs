@@ -58,7 +58,8 @@ pub(crate) fn main() {
 }
 
 fn soak(seconds: &str) -> Result<()> {
-    let soaked = crate::soak::soak(Duration::from_secs(seconds.parse()?), 1)?;
+    let span = Duration::from_secs(seconds.parse()?);
+    let soaked = crate::soak::soak(|_, elapsed| elapsed.div_duration_f64(span), 1)?;
     let crate::soak::Soaked { rounds, bytes, packets, lost, memory: [early, late] } = soaked;
     println!("{rounds} rounds, {bytes} bytes, none of them wrong; {packets} packets, {lost} lost");
     println!("{} KiB of memory after a tenth of the time, {} in the end", early >> 10, late >> 10);

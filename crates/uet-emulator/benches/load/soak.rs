@@ -26,12 +26,13 @@ pub(crate) struct Soaked {
     pub(crate) bytes: u64,
     pub(crate) packets: u64,
     pub(crate) lost: u64,
-    /// Bytes of memory of this process after a tenth of the time and at the end.
+    /// Bytes of memory of this process after a tenth of the run and at the end.
     pub(crate) memory: [u64; 2],
 }
 
-/// Writes, reads and adds for this long, in wall-clock time. The error says what went wrong and when.
-pub(crate) fn soak(span: Duration, seed: u64) -> Result<Soaked, String> {
+/// Writes, reads and adds until all is done. `done` returns the part that is, for a number of rounds and the
+/// wall-clock time that they took. The error says what went wrong and when.
+pub(crate) fn soak(done: impl Fn(u64, Duration) -> f64, seed: u64) -> Result<Soaked, String> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut net = Network::new(seed);
     for impairment in ["drop 5%", "duplicate 5%", "reorder 4 10%", "jitter 5us"] {
@@ -45,7 +46,7 @@ pub(crate) fn soak(span: Duration, seed: u64) -> Result<Soaked, String> {
     let region = net[b].expose(INDEX, region).map_err(|error| error.to_string())?;
 
     let (begun, mut soaked) = (Instant::now(), Soaked::default());
-    while begun.elapsed() < span {
+    while done(soaked.rounds, begun.elapsed()) < 1.0 {
         let round = soaked.rounds;
         let wrong = |what: &str| format!("round {round} of seed {seed}: {what}");
         let peer = Peer::relative([10, 0, 0, 2], 101, 2).by([Mode::Rud, Mode::Rod][usize::from(rng.bool())]);
@@ -100,7 +101,7 @@ pub(crate) fn soak(span: Duration, seed: u64) -> Result<Soaked, String> {
                 }
             }
         }
-        if soaked.memory[0] == 0 && begun.elapsed() > span / 10 {
+        if soaked.memory[0] == 0 && done(soaked.rounds, begun.elapsed()) > 0.1 {
             soaked.memory[0] = memory();
         }
     }
@@ -111,7 +112,7 @@ pub(crate) fn soak(span: Duration, seed: u64) -> Result<Soaked, String> {
     // An allocator keeps some memory for later.
     if late > early + early / 10 + (8 << 20) {
         return Err(format!(
-            "after {} rounds {late} bytes of memory, {early} after a tenth of the time",
+            "after {} rounds {late} bytes of memory, {early} after a tenth of the run",
             soaked.rounds
         ));
     }
