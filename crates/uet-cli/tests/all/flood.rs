@@ -142,7 +142,7 @@ fn flood_delays_no_signal_of_the_proxy() {
     command.args(["proxy", "127.0.0.41:4801", "127.0.0.42:4802", "--listen", "127.0.0.43:0"]);
     let mut proxy = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(proxy.stdout.take().unwrap());
-    let port = crate::common::nic::ready(&mut out)["link"]["port"].as_u64().unwrap() as u16;
+    let port = crate::common::nic::ready(&proxy, &mut out)["link"]["port"].as_u64().unwrap() as u16;
     let done = Arc::new(AtomicBool::new(false));
     let flooders: Vec<_> = ["127.0.0.41:0", "127.0.0.44:0"]
         .into_iter()

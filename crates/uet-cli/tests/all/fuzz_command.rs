@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use common::nic::Nic;
+use common::nic::{Nic, counted};
 use common::uet;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -156,9 +156,10 @@ fn a_device_that_is_gone_is_brought_back() {
     let place = format!("127.0.0.35:{}", nic.port());
     let restart = format!("exec {UET} emulate --listen {place}");
     // The target is absent until the restart; afterward the fault is gone and the fuzzer continues.
-    let id = nic.id();
+    let (id, mut suite) = (nic.id(), nic.connect());
     let killer = std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        // The requests before the first case are fewer, all cases have many more.
+        counted(&mut suite, |counted| counted.received >= 30);
         common::signal(id, "-KILL");
     });
     let run = uet(&[

@@ -87,7 +87,8 @@ impl Cable {
         let mut command = self.far.command(UET);
         command.args(["emulate", "--interface", "far", "--control", CONTROL, "--address", address]);
         let mut child = command.args(more).stdout(Stdio::piped()).spawn().unwrap();
-        let ready = common::nic::ready(&mut BufReader::new(child.stdout.take().unwrap()));
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let ready = common::nic::ready(&child, &mut out);
         Emulated { child, ready }
     }
 
@@ -405,12 +406,12 @@ fn missing_interfaces_are_named() {
 #[ignore = "makes network namespaces: ./test live"]
 fn check_keeps_vlan_tags() {
     const SEND: &str = "import socket, sys; far = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); \
-                        far.bind(('far', 0)); far.send(bytes.fromhex(sys.argv[1]))";
+                        far.bind(('far', 0)); [far.send(bytes.fromhex(digits)) for digits in sys.argv[1:]]";
     let cable = Cable::new();
     let out = common::file("live-vlan.pcapng", b"");
     let mut watch = cable.near.command(UET);
-    watch.args(["check", "--interface", "near", "--seconds", "3", "--annotate", &out]);
-    let mut watch = watch.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    watch.args(["check", "--interface", "near", "--seconds", "60", "--annotate", &out]);
+    let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(watch.stderr.take().unwrap());
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
@@ -423,9 +424,15 @@ fn check_keeps_vlan_tags() {
         },
         "payload_hex": "01020304",
     }));
-    let digits: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
-    let sent = cable.far.command("python3").args(["-c", SEND, &digits]).status().unwrap();
+    let digits = |frame: &[u8]| frame.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let frames = [digits(&frame), digits(&common::forbidden())];
+    let sent = cable.far.command("python3").args(["-c", SEND]).args(&frames).status().unwrap();
     assert!(sent.success());
+    // The program reports the error of the second frame at once, so it has read the first.
+    let mut told = BufReader::new(watch.stdout.take().unwrap()).lines();
+    assert!(told.any(|line| line.unwrap().contains("WIRE-SES-003")));
+    common::signal(watch.id(), "-INT");
+    told.for_each(drop);
     watch.wait().unwrap();
     let decoded = common::uet(&["decode", "--format", "json", "--bytes", &out]).out;
     let packets: Vec<Value> = decoded.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -1,5 +1,6 @@
 //! A NIC on UDP serves packets, requests and its stop signal during a flood of any one of them.
 
+use crate::ENDLESS;
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -48,15 +49,13 @@ impl Running {
 
     fn open(&self) -> BufReader<TcpStream> {
         let stream = TcpStream::connect(self.control).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        // An answer may itself come after that time.
+        stream.set_read_timeout(Some(2 * ENDLESS)).unwrap();
         BufReader::new(stream)
     }
 
     /// Stops the NIC. Its other work goes on, so a NIC that does that work first never stops.
     fn stop(mut self) {
-        /// Long enough for any machine.
-        const ENDLESS: Duration = Duration::from_secs(60);
-
         self.stop.write_all(b".").unwrap();
         let begun = Instant::now();
         while !self.server.is_finished() {
@@ -120,7 +119,7 @@ fn stream_of_requests_delays_neither_packets_nor_stop() {
     });
     // A request to an unknown context gets a NACK, which goes to the NIC's own port at the sender's address.
     let peer = UdpSocket::bind(("127.0.0.4", nic.packets.port())).unwrap();
-    peer.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    peer.set_read_timeout(Some(ENDLESS)).unwrap();
     thread::sleep(Duration::from_millis(300));
     let request = [0x10, 0, 0, 0, 0, 0, 0, 7, 0, 9, 0x40, 9, 0, 0, 0, 0];
     peer.send_to(&request, nic.packets).unwrap();
@@ -182,8 +181,8 @@ fn syn_flood_does_not_keep_a_peer_out() {
         let post = json!({"id": 2, "op": "post", "kind": "write", "peer": added["peer"], "length": 64, "remote": {"key": "0x7"}});
         let posted: serde_json::Value =
             serde_json::from_str(&call(&mut initiator, &post.to_string())).unwrap();
-        let (operation, timeout) = (&posted["operation"], 60_000_000_000u64);
-        let wait = json!({"id": 3, "op": "wait_completion", "operation": operation, "timeout_ns": timeout});
+        let (operation, limit) = (&posted["operation"], ENDLESS.as_nanos() as u64);
+        let wait = json!({"id": 3, "op": "wait_completion", "operation": operation, "timeout_ns": limit});
         last = call(&mut initiator, &wait.to_string());
         if !last.contains(r#""status":"ok""#) {
             break;
@@ -250,7 +249,7 @@ fn suite_that_does_not_read_delays_no_packets() {
     let mut suite = greedy_suite(&nic, 1);
     suite.fill_buf().unwrap();
     let peer = UdpSocket::bind(("127.0.0.6", nic.packets.port())).unwrap();
-    peer.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    peer.set_read_timeout(Some(ENDLESS)).unwrap();
     let request = [0x10, 0, 0, 0, 0, 0, 0, 7, 0, 9, 0x40, 9, 0, 0, 0, 0];
     peer.send_to(&request, nic.packets).unwrap();
     peer.recv(&mut [0; 64]).expect("a NACK");

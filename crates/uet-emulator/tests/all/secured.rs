@@ -1,9 +1,10 @@
 //! Two NICs with keys over UDP sockets: all that they send opens with the keys, in a capture too.
 
+use crate::ENDLESS;
 use bytes::Bytes;
 use core::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use uet_control::{Link as Place, Request};
 use uet_emulator::capture::Capture;
 use uet_emulator::control::Control;
@@ -65,7 +66,7 @@ fn a_capture_of_secured_packets_opens_with_the_keys() {
     let data = Bytes::from(vec![7; 20_000]);
     let write = Work::Write { key: Key(7), offset: 0, data: data.clone() };
     let write = a.nic.post(Operation::new(Peer::relative(at_b, 101, 2), write)).unwrap();
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + ENDLESS;
     let result = loop {
         a.turn(|_| 4793).unwrap();
         b.turn(|_| 4793).unwrap();

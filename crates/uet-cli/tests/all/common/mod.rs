@@ -9,8 +9,14 @@ use std::io::Write;
 use std::panic::Location;
 use std::path::Path;
 use std::process::{Command, Stdio};
+#[cfg(target_os = "linux")]
+use std::time::Duration;
 use uet_packet_io::hex::Hex;
 use uet_packet_io::json::{Settings, encode};
+
+/// Ends a test that hangs. No machine is so busy that this ends another.
+#[cfg(target_os = "linux")]
+pub(crate) const ENDLESS: Duration = Duration::from_secs(60);
 
 /// Result of a run of the program.
 #[derive(Debug)]

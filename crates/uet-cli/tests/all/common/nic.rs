@@ -1,13 +1,16 @@
 //! The emulated NIC, as a process.
 
+use super::ENDLESS;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
 use uet_control::{
-    AddPeer, Client, Completion, ExposeRegion, Fill, Hello, Hex64, PROTOCOL, Post, PostKind, ReadMemory,
-    Remote, WaitCompletion,
+    AddPeer, Client, Completion, Counted, Counters, ExposeRegion, Fill, Hello, Hex64, PROTOCOL, Post,
+    PostKind, ReadMemory, Remote, WaitCompletion,
 };
 
 /// A NIC in a process of its own. Dropping it stops the process.
@@ -32,7 +35,7 @@ impl Nic {
             .spawn()
             .unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
-        let ready = ready(&mut out);
+        let ready = ready(&child, &mut out);
         let err = child.stderr.take();
         (Nic { child, out, ready }, err)
     }
@@ -48,7 +51,8 @@ impl Nic {
     pub(crate) fn connect(&self) -> Client<BufReader<TcpStream>, TcpStream> {
         let port = self.ready["control"]["port"].as_u64().unwrap() as u16;
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        // An answer may itself come after that time.
+        stream.set_read_timeout(Some(2 * ENDLESS)).unwrap();
         let mut client = Client::new(BufReader::new(stream.try_clone().unwrap()), stream);
         client.call(Hello { protocol: PROTOCOL }).unwrap();
         client
@@ -71,11 +75,19 @@ impl Drop for Nic {
     }
 }
 
-/// Reads the line with which a NIC or a proxy says that it is ready.
-pub(crate) fn ready(out: &mut impl BufRead) -> Value {
+/// Reads the line with which a NIC or a proxy says that it is ready. Ends one that never does.
+pub(crate) fn ready(child: &Child, out: &mut impl BufRead) -> Value {
+    let (id, (has_said, said)) = (child.id(), channel::<()>());
+    let watch = thread::spawn(move || {
+        if said.recv_timeout(ENDLESS) == Err(RecvTimeoutError::Timeout) {
+            super::signal(id, "-KILL");
+        }
+    });
     let mut line = String::new();
     out.read_line(&mut line).unwrap();
-    serde_json::from_str(&line).unwrap()
+    drop(has_said);
+    watch.join().unwrap();
+    serde_json::from_str(&line).unwrap_or_else(|error| panic!("is not ready: {error}: {line}"))
 }
 
 /// A control-channel client.
@@ -115,7 +127,20 @@ pub(crate) fn post(kind: PostKind, peer: u64, length: u64) -> Post {
 }
 
 pub(crate) fn wait(suite: &mut Suite, operation: u64) -> Completion {
-    suite.call(WaitCompletion { operation, timeout_ns: 55_000_000_000 }).unwrap()
+    suite.call(WaitCompletion { operation, timeout_ns: ENDLESS.as_nanos() as u64 }).unwrap()
+}
+
+/// Returns the counters once they satisfy `enough`.
+pub(crate) fn counted(suite: &mut Suite, enough: impl Fn(&Counted) -> bool) -> Counted {
+    let begun = Instant::now();
+    loop {
+        let counted = suite.call(Counters {}).unwrap();
+        if enough(&counted) {
+            return counted;
+        }
+        assert!(begun.elapsed() < 2 * ENDLESS, "{counted:?}");
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 pub(crate) fn memory(suite: &mut Suite, region: u64, length: u64) -> Vec<u8> {
