@@ -263,6 +263,14 @@ impl Direction {
         self.unacknowledged.contains_key(&index)
     }
 
+    /// Returns the acknowledged requests that are kept.
+    pub(crate) fn acknowledged(&self) -> impl Iterator<Item = (i64, &SentRequest)> {
+        // Before the first ACK, no look at thousands of requests.
+        let all = self.cack.map(|_| self.requests.iter());
+        let all = all.into_iter().flatten().map(|(index, request)| (*index, &**request));
+        all.filter(|(index, _)| !self.is_unacknowledged(*index))
+    }
+
     /// Returns true if a packet below this index is sent and not acknowledged.
     pub fn has_unacknowledged_below(&self, index: i64) -> bool {
         self.unacknowledged.range(..index).next().is_some()

@@ -60,8 +60,7 @@ impl Rules<'_> {
     fn opening(&mut self, request: Request, sent: &SentRequest) {
         let flow = self.sent();
         // The initiator knows the target's PDCID once it has sent a packet with it. Such a packet has arrived.
-        let knows =
-            || flow.requests.iter().any(|(index, other)| !other.syn && !flow.is_unacknowledged(*index));
+        let knows = || flow.acknowledged().any(|(_, other)| !other.syn);
         if sent.retx {
             let late = request.syn() && knows();
             let late = self.suspect(self.sender, "syn after the first ACK", late, 2);
@@ -179,9 +178,7 @@ impl Rules<'_> {
         self.hold(PDS_RTO_005, with, first == second, || "the same PSN with other content".into());
         if now.retx {
             // A packet with a later CLEAR_PSN has already arrived.
-            let newer = flow.requests.iter().find(|(index, other)| {
-                other.clear.is_after(now.clear) && !other.retx && !flow.is_unacknowledged(**index)
-            });
+            let newer = flow.acknowledged().find(|(_, other)| other.clear.is_after(now.clear) && !other.retx);
             let old = self.suspect(self.sender, "old CLEAR_PSN", newer.is_some(), 2);
             self.hold(PDS_CLR_003, newer.map(|(_, other)| other.number), !old, || {
                 format!("a retransmission clears up to {}, and an earlier packet further", now.clear)
