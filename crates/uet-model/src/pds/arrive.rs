@@ -232,7 +232,7 @@ impl Pdc {
     }
 
     /// `PDS-NACK-011`: a packet for which a resource is missing is refused, and counts as not received.
-    fn lacking(&self, shared: &Shared, arrival: &PsnFields) -> Option<NackCode> {
+    pub(super) fn lacking(&self, shared: &Shared, arrival: &PsnFields) -> Option<NackCode> {
         let request = matches!(arrival.what, Arriving::Request(_));
         let above_gap = arrival.psn != self.destination.expected();
         if shared.slots + self.destination.room_for(arrival.psn) > shared.params.receive_slots as usize {

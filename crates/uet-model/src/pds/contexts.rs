@@ -50,7 +50,7 @@ struct Ids {
     free: VecDeque<u16>,
     fresh: core::ops::Range<u32>,
     /// Target contexts, oldest first. Some are confirmed by now, or gone.
-    unconfirmed: VecDeque<PdcHandle>,
+    unconfirmed: VecDeque<(PdcHandle, Time)>,
 }
 
 /// One past the last PDCID.
@@ -114,10 +114,10 @@ impl Contexts {
         self.ids(pool).free.push_back(handle.pdcid);
     }
 
-    pub(super) fn insert(&mut self, pdc: Pdc) {
+    pub(super) fn insert(&mut self, now: Time, pdc: Pdc) {
         let id = pdc.pdcid();
         if pdc.role == Role::Target {
-            self.note_unconfirmed(pdc.handle, pdc.pool);
+            self.note_unconfirmed(now, pdc.handle, pdc.pool);
         }
         let Contexts { slots, by_peer, by_route, hasher, count, .. } = self;
         let by = if pdc.role == Role::Initiator { by_route } else { by_peer };
@@ -139,7 +139,7 @@ impl Contexts {
     }
 
     /// Queues a new target context for [`oldest_unconfirmed`](Self::oldest_unconfirmed).
-    fn note_unconfirmed(&mut self, handle: PdcHandle, pool: Pool) {
+    fn note_unconfirmed(&mut self, now: Time, handle: PdcHandle, pool: Pool) {
         let limit = 2 * self.count + 16;
         let Contexts { slots, general, reserved, .. } = self;
         let queue = match pool {
@@ -148,21 +148,34 @@ impl Contexts {
         };
         // At least half of the entries go, so an insertion pays for a constant number of visits.
         if queue.len() >= limit {
-            queue.retain(|handle| is_unconfirmed(slots, *handle));
+            queue.retain(|(handle, _)| is_unconfirmed(slots, *handle));
         }
-        queue.push_back(handle);
+        queue.push_back((handle, now));
     }
 
-    /// Takes the oldest target context of a pool whose peer has not named its PDCID.
-    pub(super) fn oldest_unconfirmed(&mut self, pool: Pool) -> Option<u16> {
+    /// Takes the oldest target context of a pool whose peer has not named its PDCID. To `spare` are one context, and those
+    /// that were opened after a time.
+    pub(super) fn oldest_unconfirmed(&mut self, pool: Pool, spare: Option<(u16, Time)>) -> Option<u16> {
         let Contexts { slots, general, reserved, .. } = self;
         let queue = match pool {
             Pool::General => &mut general.unconfirmed,
             Pool::Reserved => &mut reserved.unconfirmed,
         };
-        core::iter::from_fn(|| queue.pop_front())
-            .find(|handle| is_unconfirmed(slots, *handle))
-            .map(|handle| handle.pdcid)
+        let mut passed = None;
+        let found = loop {
+            let Some(entry @ (handle, opened)) = queue.pop_front() else { break None };
+            match spare {
+                _ if !is_unconfirmed(slots, handle) => {}
+                Some((id, _)) if id == handle.pdcid => passed = Some(entry),
+                Some((_, latest)) if opened > latest => {
+                    queue.push_front(entry);
+                    break None;
+                }
+                _ => break Some(handle.pdcid),
+            }
+        };
+        passed.into_iter().for_each(|entry| queue.push_front(entry));
+        found
     }
 
     /// Removes a context. Table entries that lead to another context by now stay.

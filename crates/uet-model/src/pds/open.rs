@@ -11,10 +11,14 @@ use super::protect::SecureContext;
 use super::timers::Timer;
 use super::{Pds, rest, uud};
 use crate::cc::CreditSource;
-use crate::{Failure, Head, Mode, Packet, Pool, Route, TrimPoint};
+use crate::{Failure, Head, Mode, Packet, Pool, Route, Time, TrimPoint};
+use core::time::Duration;
 use uet_wire::pds::{Ack, Control, Pds as Header, Prologue, RequestCc};
 use uet_wire::registry::{CtlType, NackCode, PdsType};
 use uet_wire::{PdcId, Psn, Units24};
+
+/// The time in which a peer names the PDCID that the first ACK has told it, even over many losses. Open.
+const STRANGE: Duration = Duration::from_secs(1);
 
 impl Pds {
     /// Parses the header and dispatches the packet. `PDS-OPEN-009`: a malformed packet is dropped, counted and not answered.
@@ -73,6 +77,7 @@ impl Pds {
         if let Some(demand) = demand {
             self.demanded(id, &packet, demand);
         }
+        self.make_room(id, &arrival);
         if let Some(pdc) = self.contexts.get(id) {
             if let (Some(protect), Arriving::Control(CtlType::CLOSE_COMMAND, _)) =
                 (&mut self.protect, arrival.what)
@@ -148,7 +153,9 @@ impl Pds {
             return Err(Some(arrival.reply(packet, NackCode::CLOSING)));
         }
         let mut opened = self.open_target(packet, arrival, start);
-        if opened.as_ref().is_err_and(|code| code.is_some_and(is_shortage)) && self.reclaim(arrival.pool) {
+        if opened.as_ref().is_err_and(|code| code.is_some_and(is_shortage))
+            && self.reclaim(arrival.pool, None)
+        {
             opened = self.open_target(packet, arrival, start);
         }
         opened.map_err(|code| match code {
@@ -160,15 +167,29 @@ impl Pds {
         })
     }
 
+    /// Makes room for a packet of a context. Others whose peers have sent only syn packets may be forged, and those never
+    /// clear a response.
+    fn make_room(&mut self, id: u16, arrival: &PsnFields) {
+        let lacks = |pds: &mut Self| {
+            pds.contexts.get(id).is_some_and(|pdc| {
+                pdc.destination.place(arrival.psn) == PsnPosition::New
+                    && pdc.lacking(&pds.shared, arrival).is_some()
+            })
+        };
+        let Some(latest) = self.shared.now.0.checked_sub(STRANGE.as_nanos() as u64).map(Time) else { return };
+        let spare = Some((id, latest));
+        while lacks(self) && (self.reclaim(Pool::General, spare) || self.reclaim(Pool::Reserved, spare)) {}
+    }
+
     /// Removes the oldest target context of a pool whose peer has sent only syn packets. Returns whether there was one.
     ///
     /// Contexts of a syn flood, whose senders read no ACK, then replace only each other. A context stays at least until
     /// the flood has opened as many as the pool has PDCIDs. This gives its peer time for the next packet.
-    fn reclaim(&mut self, pool: Pool) -> bool {
+    fn reclaim(&mut self, pool: Pool, spare: Option<(u16, Time)>) -> bool {
         if !self.shared.params.reclaim_unconfirmed {
             return false;
         }
-        let Some(id) = self.contexts.oldest_unconfirmed(pool) else { return false };
+        let Some(id) = self.contexts.oldest_unconfirmed(pool, spare) else { return false };
         let Some(pdc) = self.contexts.get(id) else { return false };
         let start = pdc.source.start();
         if pdc.destination.has_received(start) {
@@ -256,14 +277,14 @@ impl Pds {
             let at = self.shared.now + self.shared.params.new_pdc_time;
             self.shared.timers.arm(&mut pdc.alarms.close, at, Timer::NewPdc(handle.pdcid));
         }
-        self.contexts.insert(pdc);
+        self.contexts.insert(self.shared.now, pdc);
         Ok(handle.pdcid)
     }
 
     /// `PDS-SYN-007`: an initiator takes a free PDCID and a random Start_PSN, far from the last PSN used with that PDCID.
     pub(super) fn open_initiator(&mut self, route: Route) -> Option<u16> {
         let reserved = match self.contexts.reserve(route.pool) {
-            None if self.reclaim(route.pool) => self.contexts.reserve(route.pool),
+            None if self.reclaim(route.pool, None) => self.contexts.reserve(route.pool),
             reserved => reserved,
         };
         let (handle, last) = reserved?;
@@ -282,7 +303,7 @@ impl Pds {
         let (role, peer_id) = (Role::Initiator, PdcId::NONE);
         let opening = Opening { handle, role, route, peer_id, security, ccc: Some(ccc), start };
         let pdc = Pdc::open(&mut self.shared, opening);
-        self.contexts.insert(pdc);
+        self.contexts.insert(self.shared.now, pdc);
         Some(handle.pdcid)
     }
 

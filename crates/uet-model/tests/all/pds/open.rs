@@ -118,6 +118,23 @@ fn reclaimed_context_releases_everything() {
     assert_eq!((target.held(), target.contexts()), (held, 1));
 }
 
+/// Nobody answers the packets of a stranger, or clears the answers, if its address is forged.
+#[test]
+fn requests_of_a_flood_leave_room_for_those_of_peers() {
+    let params = PdsParams { rx_packets: 4, first_pdcid: 0x8001, ..plain() };
+    let mut target = Pds::new(params, address(B), 2).unwrap();
+    for n in 1..=4 {
+        target.handle_input(Time(0), flood(n, 48));
+    }
+    let refused = vec![(NackCode::NO_PKT_BUFFER, 48, 0x8005, 0)];
+    for (second, expected) in [(0, refused), (2, vec![])] {
+        let now = Time(0) + Duration::from_secs(second);
+        target.handle_input(now, Rud::syn(48, 0).packet());
+        let answers: Vec<_> = core::iter::from_fn(|| target.poll_transmit(now)).collect();
+        assert_eq!(nacks(&answers), expected, "after {second} s");
+    }
+}
+
 #[test]
 fn contexts_of_peers_that_answer_are_not_reclaimed() {
     let mut target =
