@@ -153,6 +153,10 @@ impl Tables {
         Ok(slots.into_iter().flat_map(|slot| slot.regions.into_values()).collect())
     }
 
+    pub(super) fn slots_mut(&mut self) -> impl Iterator<Item = &mut IndexState> {
+        self.slots.values_mut()
+    }
+
     pub(super) fn slot(&mut self, index: ResourceIndex) -> Result<&mut IndexState, AddressError> {
         self.slots.get_mut(&index).ok_or(AddressError::NotOwned(index))
     }

@@ -9,6 +9,7 @@ use super::matching::{Deferred, PostedReceive, ReceiveId, Sender};
 use super::operation::OperationId;
 use super::outbox::OutboxItem;
 use super::params::Restart;
+use super::receive::context;
 use super::request::{Form, SesRequest};
 use super::response::Reply;
 use super::target::{Answer, Denial, Placement};
@@ -93,9 +94,10 @@ impl Ses {
         token: u32,
     ) -> Result<Placement, Refusal> {
         let peer = self.back(rx, request);
-        let most = self.params.max_deferred;
+        let (most, pdc) = (self.params.max_deferred, context(rx));
+        let deferred = Deferred { sender, peer, token, pdc, confirmed: rx.confirmed };
         let slot = self.tables.index(request)?.1;
-        if !slot.queue.defer(Deferred { sender, peer, token }, most) {
+        if !slot.queue.defer(deferred, most) {
             return Err(Refusal::new(ReturnCode::NO_MATCH, Why::NoMatch));
         }
         self.event(SesEvent::Deferred { index, token });

@@ -252,6 +252,9 @@ pub(super) struct Deferred {
     pub(super) peer: Peer,
     /// The sender's token.
     pub(super) token: u32,
+    /// The context that carried the send, if one did, and whether its peer has confirmed it.
+    pub(super) pdc: Option<PdcHandle>,
+    pub(super) confirmed: bool,
 }
 
 /// Sends that came before their receive, in order of arrival.
@@ -268,6 +271,11 @@ impl Early {
             Early::Unexpected(_, sender) => sender,
             Early::Deferred(deferred) => &deferred.sender,
         }
+    }
+
+    /// Returns whether this may be a forged send that keeps a receive from others.
+    fn is_strange(&self) -> bool {
+        matches!(self, Early::Deferred(deferred) if !deferred.confirmed)
     }
 }
 
@@ -302,16 +310,33 @@ impl Queue {
 
     /// Returns the first early send that matches, if it is an unexpected message.
     pub(super) fn peek_early(&self, receive: &Receive) -> Option<LandingId> {
-        match self.early.iter().find(|early| receive.matches(early.sender()))? {
+        match &self.early[self.early_place(receive)?] {
             Early::Unexpected(id, _) => Some(*id),
             Early::Deferred(_) => None,
         }
     }
 
+    /// Returns the place of the first early send that matches. Forged deferred sends would reserve a receive one after the
+    /// other, so all others come first.
+    fn early_place(&self, receive: &Receive) -> Option<usize> {
+        let matches = |early: &Early| receive.matches(early.sender());
+        let known = self.early.iter().position(|early| matches(early) && !early.is_strange());
+        known.or_else(|| self.early.iter().position(matches))
+    }
+
     /// Takes the first early send that matches.
     pub(super) fn take_early(&mut self, receive: &Receive) -> Option<Early> {
-        let place = self.early.iter().position(|early| receive.matches(early.sender()))?;
+        let place = self.early_place(receive)?;
         self.early.remove(place)
+    }
+
+    /// Handles the confirmation of a context that has carried deferred sends.
+    pub(super) fn confirm(&mut self, pdc: PdcHandle) {
+        for early in &mut self.early {
+            if let Early::Deferred(deferred) = early {
+                deferred.confirmed |= deferred.pdc == Some(pdc);
+            }
+        }
     }
 
     /// Adds an unexpected message without bytes.
@@ -325,9 +350,10 @@ impl Queue {
         self.early.retain(|early| !matches!(early, Early::Unexpected(other, _) if *other == id));
     }
 
-    /// Adds a deferred send; `false` if there is no room.
+    /// Adds a deferred send; `false` if there is no room. Half of the room is for senders that have confirmed their context.
     pub(super) fn defer(&mut self, deferred: Deferred, most: u16) -> bool {
-        let room = self.deferred < most;
+        let strange = self.early.iter().filter(|early| early.is_strange()).count();
+        let room = self.deferred < most && (deferred.confirmed || strange < usize::from(most.div_ceil(2)));
         if room {
             self.deferred += 1;
             self.early.push_back(Early::Deferred(deferred));

@@ -310,7 +310,7 @@ impl Ses {
 }
 
 /// Returns the context of a request.
-fn context(rx: &RxRequest) -> Option<PdcHandle> {
+pub(super) fn context(rx: &RxRequest) -> Option<PdcHandle> {
     match rx.ticket {
         Ticket::Pdc(pdc, _) => Some(pdc),
         Ticket::Rudi(..) | Ticket::Uud => None,

@@ -116,6 +116,10 @@ impl Ses {
             slot.queue.room.free(before, landing.buffer.len());
             slot.queue.room.take(landing.payer(), 1, landing.buffer.len());
         }
+        for (_, message) in self.messages.range_mut((pdc, 0)..=(pdc, u16::MAX)) {
+            message.confirmed = true;
+        }
+        self.tables.slots_mut().for_each(|slot| slot.queue.confirm(pdc));
         self.outbox.wake();
     }
 }

@@ -30,6 +30,8 @@ pub(super) struct RxMessage {
     placed: u32,
     /// True if no packet has arrived since the last look for stalled messages.
     pub(super) stalled: bool,
+    /// True if its peer has confirmed the context.
+    pub(super) confirmed: bool,
 }
 
 /// The destination of the bytes of a message.
@@ -172,6 +174,7 @@ impl Ses {
                     header_data: None,
                     placed: 0,
                     stalled: false,
+                    confirmed: rx.confirmed,
                 },
                 Err(denial) => return Err(denial),
             },
@@ -254,6 +257,7 @@ impl Ses {
         length: u32,
     ) -> Result<Answer, Denial> {
         let end = u64::from(request.offset) + u64::from(length);
+        let has_ended = request.head.eom() && inbound.end.is_some();
         inbound.begun |= request.head.som();
         inbound.stalled = false;
         // The packets of a read carry no data, so its request_length alone tells its end: some initiators leave `eom` out.
@@ -268,9 +272,9 @@ impl Ses {
             self.discard(inbound, Refusal::new(ReturnCode::INITIATOR_ERR, Why::GivenUp));
         } else if request.opcode() != inbound.opcode || request.total != inbound.total {
             self.discard(inbound, Refusal::new(ReturnCode::OP_VIOLATION, Why::OtherMessage));
-        } else if !fits(request, end) || !new {
+        } else if !fits(request, end) || !new || has_ended {
             // `WIRE-SES-008`: no packet reaches beyond its message, and the last one ends it. Bytes come once: otherwise
-            // the number of packets could hide a hole.
+            // the number of packets could hide a hole. So does the end: the response to the last packet may still wait.
             self.discard(inbound, Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
         }
         let placed = match inbound.fate {
@@ -384,7 +388,7 @@ impl Ses {
     /// Decides the destination of a message by its first packet to arrive, because each packet has all fields for that.
     /// `SES-ADDR-007`: a message that cannot be served is discarded whole.
     fn arrive(&mut self, rx: &RxRequest, request: &SesRequest, several: bool) -> Result<Placement, Denial> {
-        if several && self.messages.len() >= self.params.max_messages.into() {
+        if several && self.messages.len() >= self.params.max_messages.into() && !self.forget_refused() {
             return Err(Denial::SentBack(NackCode::NO_SES_MSG_AVAIL, Why::MessagesFull));
         }
         if request.gives_up() {
@@ -399,6 +403,14 @@ impl Ses {
             _ => self.receive_for(rx, request),
         };
         Ok(fate.unwrap_or_else(Placement::Discard))
+    }
+
+    /// Forgets a refused message whose peer has not confirmed its context, because it may be forged. Its other packets are
+    /// refused again. Returns whether there was one.
+    fn forget_refused(&mut self) -> bool {
+        let is_it = |message: &RxMessage| !message.confirmed && matches!(message.fate, Placement::Discard(_));
+        let id = self.messages.iter().find(|(_, message)| is_it(message)).map(|(id, _)| *id);
+        id.and_then(|id| self.messages.remove(&id)).is_some()
     }
 
     /// Returns the region of a request, if the whole access is permitted.

@@ -8,7 +8,7 @@ use uet_model::ses::*;
 use uet_model::*;
 use uet_wire::Psn;
 use uet_wire::registry::{NextHdr, Opcode, ReturnCode};
-use uet_wire::ses::{Response, Std};
+use uet_wire::ses::{Response, Std, StdMut};
 
 /// A part of a send: 8 bytes at `offset`.
 #[derive(Clone, Copy)]
@@ -29,21 +29,33 @@ impl Part {
         handle(u16::from(self.from) + 1)
     }
 
-    /// Delivers the part, and returns the return code of the response.
-    fn arrives(self, target: &mut Ses) -> ReturnCode {
-        let Part { from, confirmed, total, offset, message } = self;
+    /// Returns the header of the part, with this opcode.
+    fn header(&self, opcode: Opcode) -> StdMut {
+        let Part { total, offset, message, .. } = *self;
         let (som, eom) = (offset == 0, offset + 8 >= total);
-        let header = Std::build(Opcode::UET_SEND).head(|head| head.som(som).eom(eom).rel(true));
+        let header = Std::build(opcode).head(|head| head.som(som).eom(eom).rel(true));
         let header = header.message_id(message).request_length(total);
         let header = header.address(|address| address.job_id(JOB).pid_on_fep(PID).resource_index(10));
-        let header = if som { header } else { header.payload_length(8).message_offset(offset) };
-        let ticket = Ticket::Pdc(self.pdc(), Psn(offset + u32::from(message)));
-        let header = header.done().unwrap();
-        let rx = arrived(ticket, NextHdr::UET_HDR_REQUEST_STD, header.bytes(), data(8));
-        let from = IpAddr::from([10, 9, 0, from]);
+        if som { header } else { header.payload_length(8).message_offset(offset) }
+    }
+
+    /// Delivers a packet with this header, and returns the return codes of all responses.
+    fn delivers(&self, psn: u32, header: StdMut, payload: Bytes, target: &mut Ses) -> Vec<ReturnCode> {
+        let (ticket, header) = (Ticket::Pdc(self.pdc(), Psn(psn)), header.done().unwrap());
+        let rx = arrived(ticket, NextHdr::UET_HDR_REQUEST_STD, header.bytes(), payload);
+        let (from, confirmed) = (IpAddr::from([10, 9, 0, self.from]), self.confirmed);
         target.handle(Indication::Request(RxRequest { from, confirmed, ..rx }));
-        let Some(Command::Respond(_, response)) = target.poll_command() else { panic!("no response") };
-        Response::parse(&response.head).unwrap().0.head().return_code()
+        let responses = core::iter::from_fn(|| match target.poll_command()? {
+            Command::Respond(_, response) => Some(response),
+            other => panic!("{other:?}"),
+        });
+        responses.map(|response| Response::parse(&response.head).unwrap().0.head().return_code()).collect()
+    }
+
+    /// Delivers the part of a send, and returns the return code of the response.
+    fn arrives(self, target: &mut Ses) -> ReturnCode {
+        let psn = self.offset + u32::from(self.message);
+        self.delivers(psn, self.header(Opcode::UET_SEND), data(8), target)[0]
     }
 }
 
@@ -103,6 +115,56 @@ fn strangers_share_one_part_of_the_room() {
         target.handle(Indication::Confirmed(Part::first_of(0, 8).pdc()));
         assert!(kept(Part::first_of(40, 8), &mut target) && !kept(Part::first_of(41, 8), &mut target));
     }
+}
+
+/// The rest of a refused message is refused again, so a forged one needs no place.
+#[test]
+fn refused_messages_of_strangers_take_no_place() {
+    let mut target = target(SesParams { max_messages: 4, max_unexpected_bytes: 16, ..SesParams::default() });
+    for from in 0..20 {
+        assert_eq!(Part::first_of(from, 24).arrives(&mut target), ReturnCode::NO_MATCH);
+    }
+    let known = Part { confirmed: true, ..Part::first_of(30, 16) };
+    assert_eq!(known.arrives(&mut target), ReturnCode::OK);
+    let rest = Part { offset: 8, ..Part::first_of(0, 24) };
+    assert_eq!(rest.arrives(&mut target), ReturnCode::NO_MATCH);
+}
+
+/// A deferred send reserves a receive for seconds, so forged ones come after all others.
+#[test]
+fn deferred_sends_of_strangers_come_last() {
+    let mut target = target(SesParams { max_deferred: 10, ..SesParams::default() });
+    let deferred = |part: Part, target: &mut Ses| {
+        let header = part.header(Opcode::UET_DEFERRABLE_SEND).send_initiator_token(7);
+        part.delivers(1, header, data(8), target) == [ReturnCode::OK]
+    };
+    let strangers = (0..20).filter(|from| deferred(Part::first_of(*from, 8), &mut target)).count();
+    let known = Part { confirmed: true, ..Part::first_of(30, 8) };
+    let own = (0..20).filter(|message| deferred(Part { message: *message, ..known }, &mut target)).count();
+    assert_eq!((strangers, own), (5, 5));
+    // Two of the strangers turn out to be peers, so the first receives are for them.
+    for from in [3, 1] {
+        target.handle(Indication::Confirmed(Part::first_of(from, 8).pdc()));
+    }
+    let wanted = (0..4).map(|_| {
+        target.post_receive(index(10), Receive::new(8)).unwrap();
+        let Some(Command::Send(Via::Route(route), _)) = target.poll_command() else { panic!("no request") };
+        route.destination
+    });
+    assert_eq!(wanted.collect::<Vec<_>>(), [1, 3, 30, 30].map(|from| IpAddr::from([10, 9, 0, from])));
+}
+
+#[test]
+fn a_second_end_of_a_message_is_refused() {
+    let mut target = target(SesParams::default());
+    let end = Part { offset: 8, ..Part::first_of(1, 24) };
+    let ends = |offset: u32, length: u32| {
+        let header = end.header(Opcode::UET_SEND).head(|head| head.eom(true).dc(true));
+        header.payload_length(length as u16).message_offset(offset)
+    };
+    assert_eq!(end.delivers(1, ends(16, 8), data(8), &mut target), [], "it waits for the rest");
+    let both = end.delivers(2, ends(24, 0), Bytes::new(), &mut target);
+    assert_eq!(both, [ReturnCode::OP_VIOLATION; 2], "neither of them waits for ever");
 }
 
 #[test]
