@@ -7,8 +7,11 @@ pub const MAX_LINE: usize = 32 << 20;
 /// string.
 const MAX_VALUES: usize = 1 << 16;
 
+/// The most bytes of empty lines that one call reads. A stream of them would keep its caller from other work.
+const MAX_EMPTY: usize = 1 << 16;
+
 /// Reads the lines of a channel. A line longer than [`MAX_LINE`] is an error, detected before it fills the memory. So is
-/// a line with more than 65,536 JSON values.
+/// a line with more than 65,536 JSON values. More than 65,536 bytes of empty lines in one call are an error too.
 ///
 /// ```
 /// use uet_control::Lines;
@@ -40,6 +43,7 @@ impl<R: BufRead> Lines<R> {
 
     /// Reads the next line that is not empty. Returns `None` at the end of the input.
     pub fn read(&mut self) -> io::Result<Option<String>> {
+        let mut empty = 0;
         loop {
             let piece = self.reader.fill_buf()?;
             let (taken, whole) = match piece.iter().position(|byte| *byte == b'\n') {
@@ -66,8 +70,13 @@ impl<R: BufRead> Lines<R> {
             })?;
             match line.trim() {
                 "" if ended => return Ok(None),
-                "" => {}
+                "" => empty += line.len(),
                 text => return Ok(Some(text.to_owned())),
+            }
+            if empty > MAX_EMPTY {
+                let message =
+                    format!("the control channel has more than {MAX_EMPTY} bytes of empty lines in a row");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
             }
         }
     }
@@ -108,6 +117,16 @@ mod tests {
         let mut lines = Lines::new(BufReader::new(io::repeat(b'x')));
         assert_eq!(lines.read().unwrap_err().kind(), io::ErrorKind::InvalidData);
         assert!(lines.line.len() <= MAX_LINE);
+    }
+
+    #[test]
+    fn many_empty_lines_are_an_error() {
+        let most = "\n".repeat(MAX_EMPTY);
+        assert_eq!(Lines::new(format!("{most}one").as_bytes()).read().unwrap().as_deref(), Some("one"));
+        for empty in [format!("{most}\n"), format!("{most} \n")] {
+            let error = Lines::new(format!("{empty}one").as_bytes()).read().unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use uet_emulator::link::server::{Channel, Server};
@@ -130,6 +131,25 @@ fn stream_of_requests_delays_neither_packets_nor_stop() {
     writer.join().unwrap();
     let _ = reader.join();
     assert!(answered.is_ok(), "the request was not answered: {answered:?}");
+}
+
+#[test]
+fn stream_of_empty_lines_does_not_delay_stop() {
+    for greets in [false, true] {
+        let nic = Running::start();
+        let suite = if greets { nic.connect() } else { nic.open() };
+        let mut streaming = suite.into_inner();
+        let (sender, written) = channel();
+        let writer = thread::spawn(move || {
+            while streaming.write_all(&[b'\n'; 1 << 16]).is_ok() {
+                let _ = sender.send(());
+            }
+        });
+        // The sockets hold only a part of this. A NIC that ends the connection earlier ends the wait.
+        let _ = written.iter().nth(1000);
+        nic.stop();
+        writer.join().unwrap();
+    }
 }
 
 /// A request with syn that opens a context for `spdcid` and names no memory.
