@@ -71,11 +71,63 @@ impl Clock {
     }
 }
 
+/// Calls of `advance` that ended early and brought no packet. Each may be the end of an operation, but a rule does not
+/// end while the clock crawls.
+#[derive(Debug, Default)]
+pub(super) struct EarlyStops(usize);
+
+impl EarlyStops {
+    /// Their maximum number beyond the packets and the longer spans, which make up for them.
+    pub(super) const MOST: usize = 10_000;
+
+    /// Counts an `advance` by `step` that moved the clock by `moved` and brought this many packets. Returns true if
+    /// there were too many early stops.
+    pub(super) fn are_too_many_after(&mut self, step: Duration, moved: Duration, packets: usize) -> bool {
+        // Half of the span is enough for a clock that rounds down.
+        let is_early = packets == 0 && moved * 2 < step.min(Clock::FINE_STEP);
+        self.0 = if is_early { self.0 + 1 } else { self.0.saturating_sub(packets.max(1)) };
+        self.0 > Self::MOST
+    }
+
+    /// Forgets them as an instance begins, unless there were too many: the next one then fails at once.
+    pub(super) fn forget(&mut self) {
+        if self.0 <= Self::MOST {
+            self.0 = 0;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn packets_and_longer_spans_make_up_for_early_stops() {
+        const CRAWL: Duration = Duration::from_nanos(1);
+        let mut stops = EarlyStops::default();
+        let is_early_again = |stops: &mut EarlyStops| !stops.are_too_many_after(MS, CRAWL, 0);
+        for (step, moved, packets) in [(MS, CRAWL, 1), (MS, Duration::from_micros(50), 0), (CRAWL, CRAWL, 0)]
+        {
+            for _ in 0..2 * EarlyStops::MOST {
+                assert!(is_early_again(&mut stops) && !stops.are_too_many_after(step, moved, packets));
+            }
+        }
+        assert!((0..EarlyStops::MOST).all(|_| is_early_again(&mut stops)));
+        stops.forget();
+        assert!((0..EarlyStops::MOST).all(|_| is_early_again(&mut stops)));
+        assert!(!is_early_again(&mut stops));
+        stops.forget();
+        assert!(!is_early_again(&mut stops), "the next instance fails at once");
+    }
+
+    #[test]
+    fn clock_that_stands_1_ns_before_the_end_is_noticed() {
+        let (mut stops, step) = (EarlyStops::default(), Duration::from_nanos(1));
+        let stands = |_| stops.are_too_many_after(step, Duration::ZERO, 0);
+        assert!((0..=EarlyStops::MOST).any(stands));
+    }
 
     #[test]
     fn device_time_counts_from_the_start_of_the_run_and_survives_a_restart() {

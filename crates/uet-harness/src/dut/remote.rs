@@ -4,7 +4,7 @@
 
 use super::busy;
 use super::channel::LOOK;
-use super::clock::Clock;
+use super::clock::{Clock, EarlyStops};
 use super::dropped::{Drops, is_unread_at};
 use super::reached::{Reached, address, raw, udp, udp_place};
 use super::session::{SILENCE, Session};
@@ -30,9 +30,6 @@ use uet_wire::tss;
 
 /// How much longer a simulator may take for one `advance`.
 const SIMULATOR: u32 = 20;
-
-/// Maximum number of times that a device can stop early without a packet to the suite.
-const STANDSTILLS: u32 = 10_000;
 
 /// Maximum number of packets read from a link at once.
 const BATCH: usize = 256;
@@ -79,8 +76,7 @@ pub struct Remote {
     clock: Clock,
     /// Wall-clock time at its start.
     begun_at: Duration,
-    /// Number of `advance`s in a row that did not move the clock and brought no packet.
-    standstills: u32,
+    early_stops: EarlyStops,
     /// Maximum time without an answer beyond the wait that a request asks for.
     silence: Duration,
     drops: Drops,
@@ -163,7 +159,7 @@ impl Remote {
             capture: None,
             clock,
             begun_at,
-            standstills: 0,
+            early_stops: EarlyStops::default(),
             silence: SILENCE,
             drops: Drops::default(),
         };
@@ -285,11 +281,13 @@ impl Remote {
         }
         let waiting = self.arrived.len();
         self.collect().map_err(|error| CallError::Channel { op: name, error })?;
-        let stands = !step.is_zero() && self.clock.now() == before && self.arrived.len() == waiting;
-        self.standstills = if stands { self.standstills + 1 } else { 0 };
-        if self.standstills > STANDSTILLS {
+        let packets = self.arrived.len().saturating_sub(waiting);
+        let now = self.clock.now();
+        if self.early_stops.are_too_many_after(step, now.saturating_sub(before), packets) {
             let error = io::Error::other(format!(
-                "`advance` did not move the device's clock ({before:?}) in {STANDSTILLS} calls; answer with a later now_ns"
+                "in {} calls, `advance` brought no packet and hardly moved the device's clock, now at {now:?}; \
+                 run for `by_ns`, or up to a packet or the end of an operation",
+                EarlyStops::MOST
             ));
             return Err(CallError::Channel { op: name, error });
         }
@@ -431,6 +429,7 @@ impl Dut for Remote {
             op => self.session.ask(op, self.silence)?,
         };
         if reset {
+            self.early_stops.forget();
             // Arrived packets belong to contexts that the device has forgotten. A flood is not drained to its end.
             for _ in 0..STALE_BATCHES {
                 self.collect().map_err(broken)?;
@@ -493,6 +492,41 @@ impl Dut for Remote {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::{TcpListener, UdpSocket};
+
+    /// A device whose clock moves by 1 ns with each request.
+    fn crawl(listener: &TcpListener, port: u16) {
+        let (mut stream, _) = listener.accept().unwrap();
+        let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        for (now_ns, line) in lines.map_while(Result::ok).enumerate() {
+            let request: Value = serde_json::from_str(&line).unwrap();
+            let answer = json!({
+                "id": request["id"], "ok": true, "now_ns": now_ns,
+                "protocol": 1, "name": "snail", "capabilities": ["time"],
+                "link": {"kind": "udp", "addr": "127.0.0.1", "port": port},
+            });
+            if stream.write_all(format!("{answer}\n").as_bytes()).is_err() {
+                break;
+            }
+        }
+    }
+
+    #[test]
+    fn a_clock_that_crawls_ends_a_wait() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let control = listener.local_addr().unwrap().to_string();
+        // Nobody else gets this port while the socket is open.
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let device = std::thread::spawn(move || crawl(&listener, port));
+        let mut remote = Remote::connect(&control, &At::AsItSays, &[]).unwrap();
+        let error = remote.receive(Duration::from_micros(200)).unwrap_err().to_string();
+        assert!(error.contains("in 10000 calls, `advance` brought no packet"), "{error}");
+        drop(remote);
+        device.join().unwrap();
+    }
 
     #[test]
     fn a_device_starts_again_if_its_port_is_taken() {
