@@ -2,13 +2,16 @@ use serde_json::Value;
 use std::borrow::Cow;
 
 /// Returns true if a character could move the cursor, color the terminal, reorder the text or hide in it. These are
-/// controls, line separators, and invisible formatting characters, including bidirectional ones.
+/// controls, line separators, and invisible characters: formatting, bidirectional ones, fillers of Hangul, variation
+/// selectors, and U+FFFE and U+FFFF, which XML lacks.
 fn is_unsafe(found: char) -> bool {
     found.is_control()
         || matches!(
             found,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-                | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+            '\u{ad}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+                | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}'..='\u{ffff}' | '\u{e0000}'..='\u{e007f}'
+                | '\u{e0100}'..='\u{e01ef}'
         )
 }
 
@@ -85,6 +88,17 @@ mod tests {
         assert!(escaped.starts_with('a') && escaped.ends_with('z'));
         assert!(!escaped.contains(is_unsafe), "{escaped}");
         assert_eq!(escape_lines("a\x1b\nb"), "a\\u{1b}\nb");
+    }
+
+    #[test]
+    fn invisible_characters_are_escaped() {
+        for invisible in
+            "\u{115f}\u{1160}\u{3164}\u{fe00}\u{fe0f}\u{ffa0}\u{fffe}\u{ffff}\u{e0100}\u{e01ef}".chars()
+        {
+            let escaped = invisible.escape_unicode().to_string();
+            assert_eq!(escape(&invisible.to_string()), escaped);
+        }
+        assert_eq!(escape_json("\"\u{e0100}\u{fffe}\""), r#""\udb40\udd00\ufffe""#);
     }
 
     #[test]
