@@ -89,10 +89,17 @@ impl<R: BufRead, W: Write> Client<R, W> {
                 continue;
             }
             let answer: Answer = serde_json::from_value(value).map_err(unreadable)?;
-            // No request has the id 0: the device answers so if it cannot read one.
+            // No request has the id 0: the device answers so if it cannot read one, or serves another suite.
             if answer.id > id || answer.id == 0 {
-                let why = answer.error.map(|refusal| format!(": {refusal}")).unwrap_or_default();
-                return Err(bad(format!("the answer to {id} has the id {}{why}", answer.id)));
+                return Err(match answer.error {
+                    Some(refusal) if answer.id == 0 && refusal.code == ErrorCode::Exhausted => {
+                        CallError::Refused { op: name, refusal }
+                    }
+                    error => {
+                        let why = error.map(|refusal| format!(": {refusal}")).unwrap_or_default();
+                        bad(format!("the answer to {id} has the id {}{why}", answer.id))
+                    }
+                });
             }
             if answer.id == id {
                 return match answer.error {
@@ -235,6 +242,13 @@ mod tests {
     fn answer_with_the_id_0_is_an_error() {
         let error = error_after("{\"id\":0,\"error\":{\"code\":\"bad_request\",\"message\":\"what?\"}}\n");
         assert!(error.ends_with("the answer to 1 has the id 0: bad request: what?"), "{error}");
+    }
+
+    #[test]
+    fn device_that_serves_another_suite_says_so_plainly() {
+        let error =
+            error_after("{\"id\":0,\"error\":{\"code\":\"exhausted\",\"message\":\"another suite\"}}\n");
+        assert_eq!(error, "counters: exhausted: another suite");
     }
 
     #[test]

@@ -12,7 +12,9 @@ use crate::{Answer, ErrorCode, Op, Request};
 /// let reset = r#"{"id":2,"op":"reset"}"#;
 ///
 /// let mut handshake = Handshake::default();
+/// assert!(!handshake.is_done());
 /// assert_eq!(handshake.refuse(hello), None);
+/// assert!(handshake.is_done());
 /// assert_eq!(handshake.refuse(reset), None);
 ///
 /// for first in [reset, "POST / HTTP/1.1", r#"{"id":1,"op":"hello"}"#] {
@@ -25,6 +27,11 @@ pub struct Handshake {
 }
 
 impl Handshake {
+    /// Returns true once the connection has begun with `hello`.
+    pub fn is_done(&self) -> bool {
+        self.greeted
+    }
+
     /// Checks a line before the device handles it. Returns an answer if the line comes first and is no `hello`: the device
     /// sends this answer and closes the connection.
     pub fn refuse(&mut self, line: &str) -> Option<Answer> {

@@ -169,15 +169,22 @@ impl Server {
     }
 
     /// Handles the requests of the suite, then decides about a newcomer. A suite that closed its connection before the
-    /// newcomer connected has been noticed by then, so a quick reconnect is never refused.
+    /// newcomer connected has been noticed by then, so a quick reconnect is never refused. A connection without a `hello`
+    /// gives way.
     fn serve(&mut self) -> io::Result<Served> {
         let served = self.requests()?;
         match (served, self.newcomer.take()) {
             (_, None) => {}
             (Served::Some | Served::Stuck, newcomer) => self.newcomer = newcomer,
             (Served::Gone, newcomer) => self.suite = newcomer,
-            (Served::All, newcomer) if self.suite.is_none() => self.suite = newcomer,
-            (Served::All, Some(newcomer)) => newcomer.refuse("another suite is already connected"),
+            (Served::All, Some(newcomer)) if self.suite.as_ref().is_some_and(Suite::has_greeted) => {
+                newcomer.refuse("another suite is already connected");
+            }
+            (Served::All, Some(newcomer)) => {
+                if let Some(silent) = self.suite.replace(newcomer) {
+                    silent.refuse("another suite connected before this one sent `hello`");
+                }
+            }
         }
         Ok(served)
     }

@@ -73,6 +73,11 @@ impl Suite {
         Ok(Suite::new(reader, writer))
     }
 
+    /// Returns whether it has sent `hello`.
+    pub(super) fn has_greeted(&self) -> bool {
+        self.handshake.is_done()
+    }
+
     /// Begins to write a line.
     pub(super) fn write(&mut self, line: &str) -> io::Result<()> {
         if self.unsent.is_empty() {

@@ -292,6 +292,18 @@ fn second_suite_is_refused_while_the_first_stays() {
 }
 
 #[test]
+fn connection_without_hello_gives_way_to_the_next() {
+    let nic = Running::start();
+    let mut silent = nic.open();
+    let mut second = nic.connect();
+    let mut told = String::new();
+    silent.read_line(&mut told).unwrap();
+    assert!(told.contains("another suite connected before this one sent `hello`"), "{told}");
+    assert!(call(&mut second, r#"{"id":2,"op":"counters"}"#).contains("ok"));
+    nic.stop();
+}
+
+#[test]
 fn indices_are_bounded() {
     let nic = Running::start();
     let mut suite = nic.connect();
