@@ -286,6 +286,9 @@ impl FromStr for Failure {
                 return Err(format!("expected 'at 100us' or 'at 100us until 1ms' after '{part}'"));
             }
         };
+        if until.is_some_and(|until| until <= at) {
+            return Err(format!("the failure of '{part}' must end after it begins"));
+        }
         Ok(Failure(Fault { part, at, until, percent }))
     }
 }

@@ -184,6 +184,7 @@ fn invalid_settings_are_refused_by_name() {
         ("rate = true\n", "expected a string or a number"),
         ("pattern = \"incst\"\n", "unknown variant `incst`"),
         ("fail = [\"spine 0\"]\n", "expected 'at 100us' or 'at 100us until 1ms' after 'spine 0'"),
+        ("fail = [\"spine 0 at 2us until 1us\"]\n", "the failure of 'spine 0' must end after it begins"),
         ("leaves = 4\nfail = [\"spine 9 at 1us\"]\n", "fail: there is no spine 9\n"),
         ("fail = [\"spine 0 at 1us\"]\n", "fail: there is no spine 0: the fabric is a single switch"),
         ("fail = [\"host 16 slowed to 5% at 1us\"]\n", "fail: there is no host 16"),
