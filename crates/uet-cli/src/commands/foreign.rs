@@ -29,6 +29,8 @@ pub(super) struct Foreign {
     headless: u64,
     /// True if the capture cuts any packet off within its IP header or before it.
     cuts_ip: bool,
+    /// True if the capture cuts any packet off between its IP header and the end of its UDP header.
+    cuts_udp: bool,
     /// Fragments of IP packets.
     fragments: u64,
     /// True if the last packet is of another protocol.
@@ -65,6 +67,7 @@ impl Foreign {
         self.has_header |= is_uet && !is_headless;
         self.headless += u64::from(is_headless);
         self.cuts_ip |= is_cut_off && packet.ip.is_none();
+        self.cuts_udp |= is_cut_off && packet.ip.is_some() && packet.udp.is_none();
         self.fragments += u64::from(packet.content == Content::Fragment);
         if let Some(link) = record.unread {
             *self.links.entry(link).or_default() += 1;
@@ -133,6 +136,9 @@ impl Foreign {
         let seen = match ports.len() {
             0 if self.has_skipped => "their link type is not supported".to_owned(),
             0 if self.cuts_ip => "the capture cuts packets off within their IP header".to_owned(),
+            0 if self.cuts_udp => {
+                "the capture cuts packets off before the end of their UDP header".to_owned()
+            }
             0 => "no packet is UDP".to_owned(),
             1..=PORTS => format!("UDP destination ports: {named}"),
             all => format!("UDP destination ports: {named} and {} more", all - PORTS),

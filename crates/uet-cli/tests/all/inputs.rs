@@ -434,7 +434,12 @@ fn outputs_replace_neither_inputs_nor_each_other() {
 #[test]
 fn captures_without_pds_headers_say_so() {
     let frame = write();
-    for (kept, said) in [(42, "before the end of their PDS header"), (20, "within their IP header")] {
+    for (kept, said) in [
+        (42, "before the end of their PDS header"),
+        (40, "before the end of their UDP header"),
+        (34, "before the end of their UDP header"),
+        (20, "within their IP header"),
+    ] {
         let content = pcap(Order::Little, false, 1, &[(1, 1, frame.len(), &frame[..kept])]);
         let path = file("headless.pcap", &content);
         let run = uet(&["check", &path]);
