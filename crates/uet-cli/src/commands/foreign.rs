@@ -23,8 +23,8 @@ pub(super) struct Foreign {
     earlier: u64,
     /// True if any packet is UET or was meant to be.
     has_uet: bool,
-    /// True if any of them has more than the start of its PDS header.
-    has_header: bool,
+    /// True if any of them is in the clear and has more than the start of its PDS header.
+    is_judged: bool,
     /// UET packets that the capture cuts off within their PDS header or before it.
     headless: u64,
     /// True if the capture cuts any packet off within its IP header or before it.
@@ -64,7 +64,8 @@ impl Foreign {
         let is_intact = packet.error().is_none() && packet.uet.tss.is_none();
         let is_headless = is_uet && is_cut_off && is_intact && !has_pds;
         self.has_uet |= is_uet;
-        self.has_header |= is_uet && !is_headless;
+        let closed = decoded.protection.as_ref().filter(|known| known.authenticated.is_none());
+        self.is_judged |= is_uet && !is_headless && closed.is_none();
         self.headless += u64::from(is_headless);
         self.cuts_ip |= is_cut_off && packet.ip.is_none();
         self.cuts_udp |= is_cut_off && packet.ip.is_some() && packet.udp.is_none();
@@ -77,7 +78,7 @@ impl Foreign {
                 *self.ports.entry(udp.dst_port()).or_default() += 1;
             }
         }
-        if let Some(closed) = decoded.protection.as_ref().filter(|known| known.authenticated.is_none()) {
+        if let Some(closed) = closed {
             self.sealed += 1;
             self.sealed_why = self.sealed_why.take().or_else(|| closed.reason.clone());
         }
@@ -87,7 +88,7 @@ impl Foreign {
     pub(super) fn unselected(&mut self) {
         self.packets += 1;
         self.has_uet = true;
-        self.has_header = true;
+        self.is_judged = true;
     }
 
     /// Reports digits of the command line that are not UET.
@@ -118,11 +119,14 @@ impl Foreign {
         skipped > 0 && skipped == packets
     }
 
-    /// Returns a sentence that says that no packet was judged, and names the UDP ports of the packets. Returns `None`
-    /// if any packet is UET and has a PDS header, or if there is none.
+    /// Returns a sentence that says that no packet was judged, and why: it names the UDP ports if none is UET. Returns
+    /// `None` if any packet is UET in the clear and has a PDS header, or if there is none.
     pub(super) fn unjudged(&self) -> Option<String> {
-        if self.packets == 0 || self.has_header {
+        if self.packets == 0 || self.is_judged {
             return None;
+        }
+        if self.sealed > 0 {
+            return Some(format!("nothing was judged, because {}", self.unopened()));
         }
         if self.has_uet {
             let why = "the capture cuts off all UET packets before the end of their PDS header";
@@ -146,14 +150,18 @@ impl Foreign {
         Some(format!("nothing was judged, because no packet is UET; {seen}"))
     }
 
+    /// Returns the number of encrypted packets that were not opened, in words.
+    fn unopened(&self) -> String {
+        let are = if self.sealed == 1 { "is" } else { "are" };
+        format!("{} {are} encrypted and not read", counted(self.sealed, "packet"))
+    }
+
     /// Reports packets that are not judged on standard error: encrypted ones, those that the capture cuts off, and
     /// fragments. Commands that show packets show the reason of each.
     pub(super) fn complain_unread(&self) {
         if self.sealed > 0 {
-            let (packets, are) =
-                (counted(self.sealed, "packet"), if self.sealed == 1 { "is" } else { "are" });
             let why = self.sealed_why.as_deref().unwrap_or("no key opens it");
-            complain(format_args!("{packets} {are} encrypted and not read: {why} (option --keys)"));
+            complain(format_args!("{}: {why} (option --keys)", self.unopened()));
         }
         if self.headless > 0 {
             complain(format_args!(

@@ -65,6 +65,10 @@ fn without_a_key_it_is_unknown_and_no_error() {
         let said = "uet: 1 packet is encrypted and not read: no keys were given (option --keys)\n";
         assert_eq!((run.code, run.err.as_str()), (0, said), "{command}");
     }
+    let unjudged = "nothing was judged, because 1 packet is encrypted and not read";
+    assert_eq!(uet(&["check", &capture]).out.lines().last(), Some(unjudged));
+    let summary = json(&uet(&["check", "--format", "json", &capture]).out).pop().unwrap();
+    assert_eq!(summary["unjudged"], unjudged);
 }
 
 #[test]
