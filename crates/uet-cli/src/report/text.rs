@@ -231,7 +231,7 @@ pub fn summary(
         writeln!(out, "the waiver of {} is no longer needed, or its rule did not run", Plain(&waiver.id))?;
     }
     causes(out, result, paint)?;
-    changes.map_or(Ok(()), |changes| self::changes(out, changes))?;
+    changes.map_or(Ok(()), |changes| self::changes(out, changes, result))?;
     let left: Vec<&str> = result.circumstances.not_run_rules.iter().map(String::as_str).collect();
     if !left.is_empty() {
         writeln!(out, "not run: {}", Plain(&some_of(&left)))?;
@@ -242,7 +242,7 @@ pub fn summary(
 }
 
 /// Writes the differences from the baseline.
-fn changes(out: &mut impl Write, changes: &Changes) -> io::Result<()> {
+fn changes(out: &mut impl Write, changes: &Changes, result: &RunResult) -> io::Result<()> {
     let Changes { new, known, unplayed, mended, lost } = changes;
     let lists = [
         ("new", new),
@@ -254,7 +254,12 @@ fn changes(out: &mut impl Write, changes: &Changes) -> io::Result<()> {
     for (what, ids) in lists.into_iter().filter(|(_, ids)| !ids.is_empty()) {
         writeln!(out, "{what}: {}", ids.join(", "))?;
     }
-    if new.is_empty() && lost.is_empty() {
+    let in_packets: Vec<&str> =
+        broken(result).map(|finding| finding.requirement.as_deref().unwrap_or("unreadable")).collect();
+    if !in_packets.is_empty() {
+        writeln!(out, "new in packets: {}", in_packets.join(", "))?;
+    }
+    if new.is_empty() && lost.is_empty() && in_packets.is_empty() {
         writeln!(
             out,
             "{}",
@@ -395,7 +400,18 @@ fn causes(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result<
     if others > 0 {
         writeln!(out, "{} for other reasons", rules(others))?;
     }
-    if causes.is_empty() { Ok(()) } else { writeln!(out) }
+    let broken: Vec<&PacketFinding> = broken(result).collect();
+    for finding in broken.iter().take(CAUSES) {
+        let packets = text::counted(finding.count, "packet");
+        writeln!(out, "{}: {}", paint.error(packets), Plain(&finding.message))?;
+        writeln!(out, "  first in {}", finding.rule)?;
+    }
+    if causes.is_empty() && broken.is_empty() { Ok(()) } else { writeln!(out) }
+}
+
+/// Returns the findings of single packets that make the run fail.
+fn broken(result: &RunResult) -> impl Iterator<Item = &PacketFinding> {
+    result.packets.findings.iter().filter(|finding| finding.counts())
 }
 
 /// Writes the reasons for skipped rules, and the number of rules for each.

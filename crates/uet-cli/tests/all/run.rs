@@ -330,6 +330,13 @@ fn only_regressions_from_the_baseline_count() {
     assert_eq!(run.code, 1);
     assert!(run.out.contains("new: ack/requested"), "{}", run.out);
 
+    // The rule passes, and a packet breaks a requirement.
+    let reserved = ["--fault", "fills-reserved-bits", "--id", "ack/requested"];
+    let run = uet(&[&["run", "--baseline", &passed], &reserved[..]].concat());
+    let (_, last) = run.out.split_once("\n\ngroup ").unwrap();
+    assert!(run.code == 1 && last.contains("new in packets: WIRE-RSVD-001"), "{}", run.out);
+    assert!(last.contains(" packets: WIRE-RSVD-001 warning") && !last.contains("worse"), "{}", run.out);
+
     let other = common::file("no-baseline.json", b"{}");
     let run = uet(&["run", "--id", "ack/requested", "--baseline", &other]);
     assert_eq!((run.code, run.out.as_str()), (2, ""));
