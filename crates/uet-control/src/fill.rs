@@ -29,8 +29,8 @@ impl Fill {
             Fill::Seed(seed) => {
                 let mut product = seed.wrapping_add(offset as u32).wrapping_mul(FACTOR);
                 let mut part = vec![0; length];
-                // A loop, because a debug build takes ten times as long for iterators, and operations are large. Additions
-                // take half as long as products.
+                // A loop, because a debug build takes ten times as long for iterators, and operations are large.
+                // Additions take half as long as products.
                 for byte in &mut part {
                     *byte = (product >> 24) as u8;
                     product = product.wrapping_add(FACTOR);

@@ -89,9 +89,9 @@ pub struct PdsParams {
     /// The maximum number of events in the queue; 0 switches events off. Ours.
     pub event_capacity: usize,
     /// True if a new context may replace an unconfirmed one when a resource is missing. A target context is unconfirmed
-    /// if its peer has sent only syn packets. The oldest one is replaced first. After a second without confirmation it also
-    /// gives way to a packet that lacks room. `PDS-OPEN-001` refuses a packet that lacks a resource, and leaves open who
-    /// keeps it. Ours.
+    /// if its peer has sent only syn packets. The oldest one is replaced first. After a second without confirmation it
+    /// also gives way to a packet that lacks room. `PDS-OPEN-001` refuses a packet that lacks a resource, and leaves
+    /// open who keeps it. Ours.
     pub reclaim_unconfirmed: bool,
     /// True if the last packet of a message requests an ACK. Open.
     pub ask_ack_at_eom: bool,

@@ -169,8 +169,8 @@ impl Server {
     }
 
     /// Handles the requests of the suite, then decides about a newcomer. A suite that closed its connection before the
-    /// newcomer connected has been noticed by then, so a quick reconnect is never refused. A connection without a `hello`
-    /// gives way.
+    /// newcomer connected has been noticed by then, so a quick reconnect is never refused. A connection without a
+    /// `hello` gives way.
     fn serve(&mut self) -> io::Result<Served> {
         let served = self.requests()?;
         match (served, self.newcomer.take()) {

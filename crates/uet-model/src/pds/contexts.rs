@@ -153,8 +153,8 @@ impl Contexts {
         queue.push_back((handle, now));
     }
 
-    /// Takes the oldest target context of a pool whose peer has not named its PDCID. To `spare` are one context, and those
-    /// that were opened after a time.
+    /// Takes the oldest target context of a pool whose peer has not named its PDCID. `spare` names a context to leave,
+    /// and a time: all that were opened later stay, too.
     pub(super) fn oldest_unconfirmed(&mut self, pool: Pool, spare: Option<(u16, Time)>) -> Option<u16> {
         let Contexts { slots, general, reserved, .. } = self;
         let queue = match pool {

@@ -167,8 +167,8 @@ impl Pds {
         })
     }
 
-    /// Makes room for a packet of a context. Others whose peers have sent only syn packets may be forged, and those never
-    /// clear a response.
+    /// Makes room for a packet of a context. Others whose peers have sent only syn packets may be forged, and those
+    /// never clear a response.
     fn make_room(&mut self, id: u16, arrival: &PsnFields) {
         let lacks = |pds: &mut Self| {
             pds.contexts.get(id).is_some_and(|pdc| {

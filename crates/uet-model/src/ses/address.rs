@@ -153,6 +153,7 @@ impl Tables {
         Ok(slots.into_iter().flat_map(|slot| slot.regions.into_values()).collect())
     }
 
+    /// Returns the state of each index.
     pub(super) fn slots_mut(&mut self) -> impl Iterator<Item = &mut IndexState> {
         self.slots.values_mut()
     }

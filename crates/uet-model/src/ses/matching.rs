@@ -316,8 +316,8 @@ impl Queue {
         }
     }
 
-    /// Returns the place of the first early send that matches. Forged deferred sends would reserve a receive one after the
-    /// other, so all others come first.
+    /// Returns the place of the first early send that matches. Forged deferred sends would reserve a receive one after
+    /// the other, so all others come first.
     fn early_place(&self, receive: &Receive) -> Option<usize> {
         let matches = |early: &Early| receive.matches(early.sender());
         let known = self.early.iter().position(|early| matches(early) && !early.is_strange());
@@ -350,7 +350,8 @@ impl Queue {
         self.early.retain(|early| !matches!(early, Early::Unexpected(other, _) if *other == id));
     }
 
-    /// Adds a deferred send; `false` if there is no room. Half of the room is for senders that have confirmed their context.
+    /// Adds a deferred send; `false` if there is no room. Half of the room is for senders that have confirmed their
+    /// context.
     pub(super) fn defer(&mut self, deferred: Deferred, most: u16) -> bool {
         let strange = self.early.iter().filter(|early| early.is_strange()).count();
         let room = self.deferred < most && (deferred.confirmed || strange < usize::from(most.div_ceil(2)));

@@ -84,8 +84,8 @@ pub struct SesParams {
     /// The time without progress after which a message that is arriving is given up; between this time and twice as
     /// long. An unexpected message of a peer that has not confirmed its context is given up too.
     pub stall_time: Duration,
-    /// The maximum number of deferred sends of an index. Beyond it, the response is NO_MATCH. Half of them are for peers
-    /// that have confirmed their context.
+    /// The maximum number of deferred sends of an index. Beyond it, the response is NO_MATCH. Half of them are for
+    /// peers that have confirmed their context.
     pub max_deferred: u16,
     /// The maximum number of completions of peers' writes that wait for the application. Beyond it, the reply to a
     /// write with header data is NACK NO_RESOURCE.

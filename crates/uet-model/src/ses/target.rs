@@ -405,8 +405,8 @@ impl Ses {
         Ok(fate.unwrap_or_else(Placement::Discard))
     }
 
-    /// Forgets a refused message whose peer has not confirmed its context, because it may be forged. Its other packets are
-    /// refused again. Returns whether there was one.
+    /// Forgets a refused message whose peer has not confirmed its context, because it may be forged. Its other packets
+    /// are refused again. Returns whether there was one.
     fn forget_refused(&mut self) -> bool {
         let is_it = |message: &RxMessage| !message.confirmed && matches!(message.fate, Placement::Discard(_));
         let id = self.messages.iter().find(|(_, message)| is_it(message)).map(|(id, _)| *id);
