@@ -254,8 +254,7 @@ fn changes(out: &mut impl Write, changes: &Changes, result: &RunResult) -> io::R
     for (what, ids) in lists.into_iter().filter(|(_, ids)| !ids.is_empty()) {
         writeln!(out, "{what}: {}", ids.join(", "))?;
     }
-    let in_packets: Vec<&str> =
-        broken(result).map(|finding| finding.requirement.as_deref().unwrap_or("unreadable")).collect();
+    let in_packets: Vec<&str> = broken(result).map(requirement).collect();
     if !in_packets.is_empty() {
         writeln!(out, "new in packets: {}", in_packets.join(", "))?;
     }
@@ -324,13 +323,12 @@ fn packet(out: &mut impl Write, finding: &PacketFinding, paint: Paint) -> io::Re
         true => paint.error("every packet"),
         false => paint.warning("every packet"),
     };
-    let id = finding.requirement.as_deref().unwrap_or("unreadable");
     let accepted = match (&finding.waived, finding.known) {
         (Some(reason), _) => format!(" (waived: {})", Plain(reason)),
         (None, true) => " (known)".into(),
         (None, false) => String::new(),
     };
-    writeln!(out, "\n{word} {}{accepted}", paint.strong(id))?;
+    writeln!(out, "\n{word} {}{accepted}", paint.strong(requirement(finding)))?;
     writeln!(out, "  {}", Plain(&finding.message))?;
     let others = match finding.count {
         1 => String::new(),
@@ -407,6 +405,11 @@ fn causes(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result<
         writeln!(out, "  first in {}", finding.rule)?;
     }
     if causes.is_empty() && broken.is_empty() { Ok(()) } else { writeln!(out) }
+}
+
+/// Returns the requirement that packets break, or `unreadable`.
+fn requirement(finding: &PacketFinding) -> &str {
+    finding.requirement.as_deref().unwrap_or("unreadable")
 }
 
 /// Returns the findings of single packets that make the run fail.
