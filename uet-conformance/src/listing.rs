@@ -1,5 +1,6 @@
 //! Failing instances in JSON: small enough that a device that breaks every rule leaves a result below 1 MB.
 
+use crate::result::worst_of;
 use crate::{InstanceResult, Observation, Verdict};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeSet;
@@ -33,8 +34,7 @@ struct Listed<'a> {
 }
 
 pub(crate) fn failing<S: Serializer>(failing: &[InstanceResult], serializer: S) -> Result<S::Ok, S::Error> {
-    let worst = |found: &&InstanceResult| found.verdict == Verdict::Fail;
-    let first = failing.iter().find(worst).or(failing.first()).map(|found| &found.instance);
+    let first = worst_of(failing, Verdict::Fail).or(failing.first()).map(|found| &found.instance);
     let (mut told, mut detailed) = (BTreeSet::new(), 0);
     let listed = |found| {
         let what = distinct(found);

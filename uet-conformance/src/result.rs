@@ -4,8 +4,8 @@ use crate::pics::{Pics, Shown};
 use crate::random::Figures;
 use crate::wellformed;
 use crate::{
-    Corrections, InstanceResult, Ladder, PacketFinding, Packets, ProfileResult, Registry, Rule, Verdict,
-    Waiver,
+    Corrections, InstanceResult, Ladder, Liveness, PacketFinding, Packets, ProfileResult, Registry, Rule,
+    Verdict, Waiver,
 };
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -172,6 +172,9 @@ impl RuleResult {
         if !matches!(found.verdict, Verdict::Pass | Verdict::Skipped) {
             self.failing.push(found);
         }
+        if let Some(reason) = self.worst().map(|worst| worst.reason.clone()) {
+            self.reason = reason;
+        }
     }
 
     /// Returns whether it counts: it is not waived, and is worse than in the baseline.
@@ -194,8 +197,15 @@ impl RuleResult {
 
     /// Returns the instance that decided the verdict.
     pub fn worst(&self) -> Option<&InstanceResult> {
-        self.failing.iter().find(|found| found.verdict == self.verdict)
+        worst_of(&self.failing, self.verdict)
     }
+}
+
+/// Returns the instance that decided this verdict: the first in which the device ended or fell silent, if there
+/// is one, because that affects all others.
+pub(crate) fn worst_of(failing: &[InstanceResult], verdict: Verdict) -> Option<&InstanceResult> {
+    let deciding = || failing.iter().filter(|found| found.verdict == verdict);
+    deciding().find(|found| found.liveness != Liveness::Alive).or_else(|| deciding().next())
 }
 
 /// The current [`schema`](RunResult::schema) of a result.

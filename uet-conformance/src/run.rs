@@ -67,7 +67,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
     let _ = silence::revive(&mut dut, None);
     (dut.unanswered, dut.broken) = (0, None);
     let limit = limit(&dut, options);
-    let (mut broken, mut kept, mut played) = (0, 0, 0);
+    let (mut broken, mut kept, mut played, mut is_cut) = (0, 0, 0, false);
     for (place, Planned { rule, instances, instead, .. }) in plan.iter().enumerate() {
         let mut found = RuleResult::blank(rule);
         let mut fared: Vec<(Instance, bool)> = Vec::new();
@@ -99,7 +99,8 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
                     Ok(())
                 }
             });
-            if options.stopped() {
+            is_cut = options.stopped();
+            if is_cut {
                 break;
             }
             one.correct(&options.corrections);
@@ -127,7 +128,8 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
                 break;
             }
         }
-        if options.stopped() {
+        // A part of a rule cannot pass, but it can fail.
+        if is_cut && !found.verdict.is_failure() {
             break;
         }
         played += fared.len();
@@ -144,7 +146,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         let failed = found.verdict.is_failure() && found.counts();
         result.rules.push(found);
         result.stopped = there.err();
-        if result.stopped.is_some() || failed && options.fail_fast {
+        if result.stopped.is_some() || failed && options.fail_fast || is_cut {
             break;
         }
     }
@@ -153,7 +155,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
     }
     let rest = plan.get(result.rules.len()..).unwrap_or_default();
     left(&mut result, rest);
-    if result.not_run > 0 && result.stopped.is_none() {
+    if result.stopped.is_none() && (result.not_run > 0 || is_cut) {
         let end = if options.stopped() { EarlyEnd::Signal } else { EarlyEnd::FailFast };
         result.circumstances.ended_by = Some(end);
     }
@@ -462,7 +464,8 @@ pub(crate) fn run_script(
         }
         Err(_) => Record::of_nothing(why),
     };
-    let ended = if could_begin { silence::end(dut, &outcome) } else { None };
+    let passed = observations.iter().all(|seen| seen.held);
+    let ended = if could_begin { silence::end(dut, &outcome, passed) } else { None };
     let mute = ended.is_none() && silence::is_silent(dut, &outcome, &ladder, spec, timeout_scale);
     let silent = mute && dut.serves_writes();
     let mut liveness = Liveness::Alive;

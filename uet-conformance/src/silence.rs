@@ -94,16 +94,23 @@ fn life(expected: &str, seen: String) -> Observation {
 
 /// Returns how the device has ended in an instance with this outcome. A device whose control channel answers
 /// nothing, not even `reset`, has ended too.
-pub(crate) fn end(dut: &mut dyn Dut, outcome: &Outcome) -> Option<String> {
-    let ended = |dut: &mut dyn Dut| dut.ended().map(|how| format!("it ended: {how}"));
+///
+/// If the instance did not pass, its `reset` comes at once: only an answer shows that a device on another host still
+/// runs, and its end explains more than the packet that never came.
+pub(crate) fn end(dut: &mut dyn Dut, outcome: &Outcome, passed: bool) -> Option<String> {
     let hangs = match outcome {
-        Err(Stop::Gone(why)) if dut.ended().is_none() => {
-            let is_silent = matches!(dut.call(Reset {}), Err(CallError::Channel { .. }));
-            is_silent.then(|| format!("{why}, nor to a `reset` after it"))
-        }
-        _ => None,
+        _ if dut.ended().is_some() => None,
+        Err(Stop::Skipped(_)) => None,
+        Ok(()) if passed => None,
+        Err(Stop::Gone(why)) => unanswered(dut).map(|_| format!("{why}, nor to a `reset` after it")),
+        _ => unanswered(dut).map(|error| format!("no answer to a `reset` after it: {error}")),
     };
-    ended(dut).or(hangs)
+    dut.ended().map(|how| format!("it ended: {how}")).or(hangs)
+}
+
+/// Returns why a `reset` got no answer.
+fn unanswered(dut: &mut dyn Dut) -> Option<CallError> {
+    dut.call(Reset {}).err().filter(|error| matches!(error, CallError::Channel { .. }))
 }
 
 /// Returns what shows that the device has ended. It is about the first packet after its last one.

@@ -295,7 +295,7 @@ impl Run {
     ) -> io::Result<RunResult> {
         let paint = Paint::stdout();
         let mut failed = Ok(());
-        let mut first_of: BTreeMap<String, String> = BTreeMap::new();
+        let mut first_of: BTreeMap<report::causes::Name, String> = BTreeMap::new();
         let mut progress = Rules::new(options.selected().iter().map(|rule| rule.id).collect());
         let options = &Options { before: pause::before(&self.pause, &progress)?, ..options.clone() };
         let result = run(device.dut(), options, |rule| {
@@ -305,7 +305,7 @@ impl Run {
                     let mut text = Vec::new();
                     report::text::line(&mut text, rule, paint)?;
                     if !matches!(rule.verdict, Verdict::Pass | Verdict::Skipped) {
-                        let cause = report::causes::name(rule);
+                        let cause = report::causes::Name::of_rule(rule);
                         match cause.as_ref().and_then(|cause| first_of.get(cause)) {
                             Some(first) => report::text::repeated_failure(&mut text, rule, first)?,
                             None => report::text::failure(&mut text, rule, options.spec, paint)?,

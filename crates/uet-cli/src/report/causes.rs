@@ -30,26 +30,27 @@ pub fn of(result: &RunResult) -> Vec<Cause<'_>> {
 }
 
 fn of_rules(rules: &[RuleResult]) -> Vec<Cause<'_>> {
-    let mut causes: BTreeMap<String, Cause<'_>> = BTreeMap::new();
+    let mut causes: BTreeMap<Name, Cause<'_>> = BTreeMap::new();
     for rule in rules {
-        let Some(name) = name(rule) else { continue };
-        let text = text(rule);
-        let cause = causes.entry(name.clone()).or_insert_with(|| Cause {
-            what: text.clone(),
-            requirements: Vec::new(),
-            rules: Vec::new(),
-            is_end: false,
-        });
-        // The text says more than the name, as long as that of all rules differs only in numbers.
-        if without_numbers(&cause.what) != without_numbers(&text) {
-            cause.what = name;
-        }
-        cause.rules.push(rule);
-        cause.is_end |= rule.worst().is_some_and(|worst| worst.liveness != Liveness::Alive);
-        let broken = rule.worst().and_then(|worst| worst.observations.first());
-        for requirement in broken.iter().map(|broken| broken.requirement.as_str()) {
-            if !cause.requirements.contains(&requirement) {
-                cause.requirements.push(requirement);
+        for found in distinct(rule) {
+            let (name, text) = (Name::of(found), text(found));
+            let cause = causes.entry(name.clone()).or_insert_with(|| Cause {
+                what: text.clone(),
+                requirements: Vec::new(),
+                rules: Vec::new(),
+                is_end: false,
+            });
+            // The text says more than the name, as long as that of all rules differs only in numbers.
+            if without_numbers(&cause.what) != without_numbers(&text) {
+                cause.what = name.what;
+            }
+            cause.rules.push(rule);
+            cause.is_end |= found.liveness != Liveness::Alive;
+            let broken = found.observations.first();
+            for requirement in broken.iter().map(|broken| broken.requirement.as_str()) {
+                if !cause.requirements.contains(&requirement) {
+                    cause.requirements.push(requirement);
+                }
             }
         }
     }
@@ -58,18 +59,50 @@ fn of_rules(rules: &[RuleResult]) -> Vec<Cause<'_>> {
     causes
 }
 
-/// Returns a name that rules of probably one cause have in common. Returns `None` if the rule passed, was skipped,
-/// or is waived.
-pub fn name(rule: &RuleResult) -> Option<String> {
+/// Returns the worst instance of a rule, and the first of each other requirement that the rule found broken. Returns
+/// none if the rule passed, was skipped, or is waived.
+fn distinct(rule: &RuleResult) -> Vec<&InstanceResult> {
     let is_bad = !matches!(rule.verdict, Verdict::Pass | Verdict::Skipped) && rule.waived.is_none();
-    is_bad.then(|| rule.worst().and_then(missing).map_or_else(|| without_numbers(&text(rule)), str::to_owned))
+    let broken = |found: &InstanceResult| found.observations.first().map(|broken| broken.requirement.clone());
+    let mut told: Vec<&InstanceResult> = rule.worst().filter(|_| is_bad).into_iter().collect();
+    for found in rule.failing.iter().filter(|found| is_bad && found.verdict == rule.verdict) {
+        let is_new = told.iter().all(|it| broken(it) != broken(found) && Name::of(it) != Name::of(found));
+        told.extend(is_new.then_some(found));
+    }
+    told
+}
+
+/// What failures of probably one cause have in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name {
+    /// The missing packets, or the expected and the seen, or the reason, without numbers.
+    what: String,
+    /// The requirement, if something was seen. Different bugs can look alike, such as other bytes in memory; but
+    /// what a device does not send at all is missing wherever a requirement asks for it.
+    requirement: Option<String>,
+}
+
+impl Name {
+    /// Returns the name of the cause that decided the verdict of a rule. Returns `None` as [`distinct`] does.
+    pub fn of_rule(rule: &RuleResult) -> Option<Self> {
+        distinct(rule).first().copied().map(Self::of)
+    }
+
+    fn of(found: &InstanceResult) -> Self {
+        if let Some(missing) = missing(found) {
+            return Name { what: missing.to_owned(), requirement: None };
+        }
+        let seen = found.observations.first().filter(|broken| broken.seen != "nothing");
+        let requirement = seen.map(|broken| broken.requirement.clone());
+        Name { what: without_numbers(&text(found)), requirement }
+    }
 }
 
 /// Returns the expected and the seen, or the reason.
-fn text(rule: &RuleResult) -> String {
-    match rule.worst().and_then(|worst| worst.observations.first()) {
+fn text(found: &InstanceResult) -> String {
+    match found.observations.first() {
         Some(broken) => format!("expected {}, seen {}", broken.expectation(), kind(&broken.seen)),
-        None => rule.reason.split(" (").next().unwrap_or_default().to_owned(),
+        None => found.reason.split(" (").next().unwrap_or_default().to_owned(),
     }
 }
 
@@ -222,7 +255,7 @@ mod tests {
     }
 
     fn named(expected: &str, seen: Option<&str>) -> String {
-        name(&rule("a/rule", expected, seen)).unwrap()
+        Name::of_rule(&rule("a/rule", expected, seen)).unwrap().what
     }
 
     #[test]
@@ -267,9 +300,9 @@ mod tests {
             let mut rule = rule("a/rule", expected, seen);
             rule.failing[0].ladder.entries.push(step(Entry::Sent(wire(&noop))));
             rule.failing[0].ladder.entries.push(step(Entry::Note("a step".into())));
-            assert_eq!(name(&rule).unwrap(), "no answer to a control packet");
+            assert_eq!(Name::of_rule(&rule).unwrap().what, "no answer to a control packet");
             rule.failing[0].ladder.entries.push(step(Entry::Sent(wire(&[0x10; 16]))));
-            assert_ne!(name(&rule).unwrap(), "no answer to a control packet");
+            assert_ne!(Name::of_rule(&rule).unwrap().what, "no answer to a control packet");
         }
     }
 
@@ -313,6 +346,34 @@ mod tests {
         let causes = of_rules(&failed);
         let counts: Vec<usize> = causes.iter().map(|cause| cause.rules.len()).collect();
         assert_eq!((causes[0].what.contains("the device goes on"), counts), (true, vec![1, 2]));
+    }
+
+    /// A wrong memory or code can come from any bug, but a packet that never comes is missing everywhere.
+    #[test]
+    fn different_requirements_share_only_what_is_missing() {
+        let of = |seen| {
+            let mut failed = ["1", "2"].map(|id| rule(id, "an ACK of 7", Some(seen)));
+            failed[1].failing[0].observations[0].requirement = "PDS-ACK-001".into();
+            of_rules(&failed).len()
+        };
+        assert_eq!((of("0x1 instead of 0x2 at byte 8"), of("nothing")), (2, 1));
+    }
+
+    #[test]
+    fn another_requirement_of_a_rule_is_a_cause_too() {
+        let mut failed = ["1", "40"].map(|all| rule(all, "modified_length 16", Some(all))).to_vec();
+        let [mut other, mut same] = [(); 2].map(|()| failed[1].failing[0].clone());
+        other.observations[0] = Observation {
+            requirement: "SES-ERR-001".into(),
+            what: "the return code BAD_MKEY".into(),
+            seen: "BAD_PID".into(),
+            ..other.observations[0].clone()
+        };
+        same.observations[0].seen = "4096".into();
+        failed[1].failing.extend([other, same]);
+        let causes = of_rules(&failed);
+        let counts: Vec<usize> = causes.iter().map(|cause| cause.rules.len()).collect();
+        assert_eq!((counts, &*causes[1].requirements), (vec![2, 1], &["SES-ERR-001"][..]));
     }
 
     #[test]

@@ -12,7 +12,9 @@ use uet_conformance::{
     RuleResult, RunResult, Tally, Verdict,
 };
 use uet_packet_io::json::{Decoded, Record};
+use uet_wire::Uet;
 use uet_wire::catalogue;
+use uet_wire::pds::Pds;
 use uet_wire::{Options, Spec, Start};
 
 /// Writes a line for a rule: its id, verdict, number of instances and reason.
@@ -110,7 +112,8 @@ fn instance(out: &mut Vec<u8>, found: &InstanceResult, spec: &'static Spec, pain
             false => writeln!(out, "  {}", Plain(line))?,
         }
     }
-    if let Some((number, bytes)) = of_interest {
+    let stimulus = of_interest.and_then(|(number, _)| stimulus(found, number));
+    for (number, bytes) in stimulus.into_iter().chain(of_interest) {
         fields(out, number, bytes, spec, paint)?;
     }
     how_to_go_on(out, found)
@@ -156,6 +159,17 @@ pub(super) fn seen_packet(found: &InstanceResult) -> Option<(usize, &[u8])> {
     let last = found.at_packet.filter(|_| !nothing)?;
     let packets = found.ladder.of_the_device().take_while(|(number, _)| *number <= last);
     packets.last().map(|(number, wire)| (number, &wire.bytes[..]))
+}
+
+/// Returns the suite's last packet before an answer of the device: fields that no line of a trace shows, such as its
+/// key, may have caused the answer. Returns `None` for another packet.
+fn stimulus(found: &InstanceResult, number: usize) -> Option<(usize, &[u8])> {
+    let device: Vec<usize> = found.ladder.of_the_device().map(|(number, _)| number).collect();
+    let before = (1..).zip(found.ladder.packets()).take(number);
+    let packets: Vec<(usize, &[u8])> = before.map(|(number, (_, wire))| (number, &wire.bytes[..])).collect();
+    let (_, answer) = packets.last().filter(|_| device.contains(&number))?;
+    let is_answer = matches!(Uet::parse_lax(answer).0.pds, Some(Pds::Ack(_) | Pds::Nack(_)));
+    packets.into_iter().rev().find(|(number, _)| is_answer && !device.contains(number))
 }
 
 /// Returns whether a line of a trace shows this packet.

@@ -4,11 +4,16 @@ use crate::around::{Changes, Device};
 use core::time::Duration;
 use serde_json::{Map, Value};
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use uet_conformance::{
-    Dut, DutError, Liveness, NetworkEffects, Options, RuleResult, RunResult, Verdict, Wire, run,
+    Before, Dut, DutError, EarlyEnd, Liveness, NetworkEffects, Options, RuleResult, RunResult, Verdict, Wire,
+    run,
 };
 use uet_control::{CallError, Op};
 use uet_harness::dut::Embedded;
+use uet_wire::Uet;
+use uet_wire::pds::Pds;
 
 /// A device that sends nothing any more after a packet with an unassigned PDS type.
 struct Dying {
@@ -21,6 +26,8 @@ struct Dying {
     starts: usize,
     /// True if an operation got no answer since the last start.
     hung: bool,
+    /// True if another kind of packet silences it instead.
+    dies_of: fn(&[u8]) -> bool,
     /// The packets that its host has dropped since its queue is full, if it has one.
     dropped: Option<u64>,
 }
@@ -53,6 +60,7 @@ impl Dying {
             killer: None,
             starts: 1,
             hung: false,
+            dies_of: |packet| kind(packet) > 20,
             dropped: None,
         })
     }
@@ -65,7 +73,7 @@ fn kind(packet: &[u8]) -> u8 {
 
 impl Changes for Dying {
     fn send(&mut self, nic: &mut Embedded, packet: &Wire) -> Result<(), DutError> {
-        if kind(&packet.bytes) > 20 {
+        if (self.dies_of)(&packet.bytes) {
             self.killer.get_or_insert_with(|| packet.bytes.clone());
         }
         self.dropped = self.dropped.map(|dropped| dropped + u64::from(self.killer.is_some()));
@@ -222,6 +230,40 @@ fn a_device_that_hangs_fails() {
         assert_eq!((found.verdict, found.requirements[0].as_str()), (Verdict::Fail, "ROB-LIFE-001"));
         assert!(found.reason.contains("nor to a `reset` after it"), "{}", found.reason);
         assert_eq!(result.stopped.is_none(), restarts, "{:?}", result.stopped);
+    }
+}
+
+/// Its own time-outs would explain each missing answer too. Only an unanswered `reset` shows that it does not run.
+#[test]
+fn a_device_that_hangs_within_a_rule_is_not_blamed_for_a_missing_answer() {
+    let mut device = Dying::new(true);
+    device.changes.ends = Ends::Hangs;
+    device.changes.dies_of = |packet| match Uet::parse_lax(packet).0.pds {
+        Some(Pds::Request(request)) => request.retx(),
+        _ => false,
+    };
+    let ids = vec!["ack/retransmission".to_owned()];
+    let result = run(&mut device, &Options { ids, ..Options::default() }, |_| ());
+    let found = result.rules[0].worst().expect("a failure");
+    assert_eq!((found.verdict, &found.liveness), (Verdict::Fail, &Liveness::Ended), "{}", found.reason);
+    assert!(found.reason.contains("no answer to a `reset` after it"), "{}", found.reason);
+}
+
+/// A signal ends the run before the second instance: the first one has failed already.
+#[test]
+fn a_signal_keeps_the_failure_of_the_rule_in_progress() {
+    for (id, fails) in [("robustness/unknown-type", true), ("ack/retransmission", false)] {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stops, played) = (Arc::clone(&stop), AtomicUsize::new(0));
+        let before = Before::new(move |_| {
+            stops.store(played.fetch_add(1, Ordering::Relaxed) == 1, Ordering::Relaxed);
+        });
+        let options = Options { ids: vec![id.into()], stop, before, ..Options::default() };
+        let result = run(&mut Dying::new(true), &options, |_| ());
+        let total: Vec<usize> = result.rules.iter().map(|rule| rule.instances.total()).collect();
+        assert_eq!((total, result.not_run), if fails { (vec![1], 0) } else { (vec![], 1) }, "{id}");
+        assert_eq!(result.circumstances.ended_by, Some(EarlyEnd::Signal), "{id}");
+        assert_eq!(result.exit_code(), if fails { 1 } else { 3 }, "{id}");
     }
 }
 
