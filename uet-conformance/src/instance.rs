@@ -53,6 +53,9 @@ impl Instance {
 
     /// The instance of one of these rules by its id. The error says which part of the id is unknown.
     pub fn parse(rules: Registry, id: &str) -> Result<Self, String> {
+        if id.contains('[') && !id.ends_with(']') {
+            return Err(format!("'{id}' has no ']' at its end: `uet list --instances` names all instances"));
+        }
         let (rule, values) = match id.strip_suffix(']').and_then(|id| id.split_once('[')) {
             Some((rule, values)) => (rule, values.split(',').collect()),
             None => (id, Vec::new()),

@@ -347,6 +347,22 @@ impl RunResult {
         }
     }
 
+    /// Returns the claims of the device that nothing supports: several rules that need one ran, and none passed. Each
+    /// comes with their number. A claim is the likeliest mistake in the set-up of a device.
+    pub fn unsupported_claims(&self, rules: Registry) -> Vec<(&str, usize)> {
+        const SEVERAL: usize = 3;
+        let ran = |claim: &str| {
+            let needs = |rule: &Rule| rule.needs.iter().any(|need| need.capability() == Some(claim));
+            let of = self.rules.iter().filter(|found| rules.find(&found.id).is_some_and(needs));
+            of.map(|found| found.verdict).filter(|verdict| *verdict != Verdict::Skipped).collect::<Vec<_>>()
+        };
+        let claims = self.statement.device.capabilities.iter().map(|claim| (claim.as_str(), ran(claim)));
+        let unsupported = claims.filter(|(_, ran)| ran.len() >= SEVERAL && !ran.contains(&Verdict::Pass));
+        // If nothing at all passes, no claim is special.
+        let something = self.count(Verdict::Pass) > 0;
+        unsupported.filter(|_| something).map(|(claim, ran)| (claim, ran.len())).collect()
+    }
+
     /// Returns the evidence about a requirement, which these rules check.
     pub fn shown(&self, rules: Registry, requirement: &Requirement) -> Shown {
         let verdicts =

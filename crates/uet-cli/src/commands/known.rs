@@ -17,11 +17,16 @@ const OTHERS: &[&str] =
 pub(super) fn strange_capabilities<'a>(
     claims: impl IntoIterator<Item = &'a String>,
 ) -> impl Iterator<Item = String> {
-    let known = distinct(capabilities().into_iter().chain(OTHERS.iter().copied()));
+    let known = known_capabilities();
     claims.into_iter().filter_map(move |claim| match known.contains(&claim.as_str()) {
         true => None,
         false => Some(near::unknown("capability", claim, known.iter().copied())),
     })
+}
+
+/// Returns all capabilities.
+pub(super) fn known_capabilities() -> Vec<&'static str> {
+    distinct(capabilities().into_iter().chain(OTHERS.iter().copied()))
 }
 
 /// Returns unknown parameters, and those with values of the wrong type: the suite ignores both.

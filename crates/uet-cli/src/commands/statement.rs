@@ -51,6 +51,8 @@ impl StatementArgs {
         strange.for_each(|strange| {
             complain(format_args!("warning: the suite ignores a line of the statement: {strange}"))
         });
+        let known = known::known_capabilities();
+        statement.claims.retain(|claim| known.contains(&claim.as_str()));
         Ok(statement)
     }
 

@@ -151,6 +151,8 @@ fn kind(seen: &str) -> String {
             None => kind.into(),
         },
         _ if seen.starts_with("no answer to packet") => "no answer".into(),
+        _ if seen.contains("the control channel: ") => "no answer of its control channel".into(),
+        _ if seen.starts_with("it ended after ") => "it ended".into(),
         _ if seen.starts_with("0x") && seen.contains(" instead of ") => "other bytes".into(),
         _ => seen.into(),
     }

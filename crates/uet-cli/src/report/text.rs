@@ -244,6 +244,9 @@ pub fn summary(
     for waiver in result.statement.waivers.iter().filter(unused) {
         writeln!(out, "the waiver of {} is no longer needed, or its rule did not run", Plain(&waiver.id))?;
     }
+    for (claim, ran) in result.unsupported_claims(RULES) {
+        writeln!(out, "claimed, but none of the {ran} rules that need it passes: {}", Plain(claim))?;
+    }
     causes(out, result, paint)?;
     changes.map_or(Ok(()), |changes| self::changes(out, changes, result))?;
     let left: Vec<&str> = result.circumstances.not_run_rules.iter().map(String::as_str).collect();

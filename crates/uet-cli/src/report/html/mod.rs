@@ -174,6 +174,12 @@ fn summary(body: &mut String, result: &RunResult, end: SystemTime) {
 
 /// Writes what the rules that did not pass have in common. Most reports are read no further.
 fn causes(body: &mut String, result: &RunResult) {
+    for (claim, ran) in result.unsupported_claims(RULES) {
+        let claim = Escaped(claim);
+        *body += &format!(
+            "<p>claimed, but none of the {ran} rules that need it passes: <code>{claim}</code></p>\n"
+        );
+    }
     let causes = causes::of(result);
     if causes.is_empty() {
         return;

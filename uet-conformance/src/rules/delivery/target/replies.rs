@@ -123,7 +123,7 @@ impl Answered {
 
 pub(super) const RULES: &[Rule] = &[
     rule("reply-fields/ack-flags", "An ACK copies retx, the congestion mark and the entropy of its packet")
-        .checks(&[PDS_ACK_002, CC_PATH_001])
+        .checks(&[PDS_ACK_002, PDS_CLOSE_010, CC_PATH_001])
         .needs(&[WRITE])
         .over(&[&ANSWERED, &RETX, &MARK, &MODE])
         .run(|t| {
@@ -150,7 +150,8 @@ pub(super) const RULES: &[Rule] = &[
                 let answered = t.hear(within, |seen| seen.answers(&pdc, psn).is_some())?;
                 require(answered, "the device drops duplicates without retx")?;
             }
-            let (seen, ack) = t.expect_answer(PDS_ACK_002, &pdc, psn)?;
+            let of = if kind == Answered::DuplicateClose { PDS_CLOSE_010 } else { PDS_ACK_002 };
+            let (seen, ack) = t.expect_answer(of, &pdc, psn)?;
             t.check(PDS_ACK_002, "flag retx", retx, ack.retx());
             t.check(PDS_ACK_002, "flag m (marked)", marked, ack.m());
             check_path(t, &pdc, seen.wire.entropy);

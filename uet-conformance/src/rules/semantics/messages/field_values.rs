@@ -333,7 +333,7 @@ fn check_error_ids(t: &mut Test<'_>, session: &mut RequestSession, message: Mess
     let psn = session.ask(t, &message.named(id).whole()?)?;
     let answer = session.answer(t, psn)?;
     if answer.is_ok() {
-        return Err(Stop::Inconclusive("the request to an unknown object succeeded".into()));
+        return Err(Stop::Inconclusive("no error answers the request to an unknown object".into()));
     }
     let ids = answer.response.map(|response| (response.message_id(), response.job_id()));
     t.check(SES_RESP_003, "message_id and job_id", Some((id, job)), ids);
