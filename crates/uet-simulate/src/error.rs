@@ -22,9 +22,16 @@ impl core::error::Error for ScenarioError {}
 
 impl From<CcError> for ScenarioError {
     fn from(error: CcError) -> Self {
-        // The scenario has its own name for this parameter.
-        let what = if error.parameter == "values" { "path_values" } else { error.parameter };
-        ScenarioError { what, reason: error.reason.into() }
+        let (what, reason) = match error.parameter {
+            // The scenario has its own name for this parameter.
+            "values" => ("path_values", error.reason.into()),
+            // The base round trip and the rate determine windows and credit.
+            "max_wnd" | "initial_cwnd" | "initial_credit" => {
+                ("base_rtt", format!("at this rate, the window of 1.5 BDP {}", error.reason))
+            }
+            what => (what, error.reason.into()),
+        };
+        ScenarioError { what, reason }
     }
 }
 

@@ -428,6 +428,9 @@ impl Settings {
             Flows::Graph(graph) => Some(graph.hosts()),
             Flows::Workload(workload) => workload.hosts(),
             Flows::Pattern => match (self.pattern, self.senders) {
+                (Some(Pattern::Incast), Some(0 | 65_536..)) if self.hosts.is_none() => {
+                    return refuse("senders", "must be from 1 to 65,535");
+                }
                 (Some(Pattern::Incast), Some(senders)) => Some(senders.saturating_add(1)),
                 _ => None,
             },
@@ -438,8 +441,7 @@ impl Settings {
                 Traffic::Incast { senders: self.senders.unwrap_or(hosts.saturating_sub(1)), size }
             }
             _ if self.senders.is_some() => {
-                let reason = "only the pattern incast has this setting";
-                return Err(ScenarioError { what: "senders", reason: reason.into() });
+                return refuse("senders", "only the pattern incast has this setting");
             }
             Some(Pattern::Permutation) => Traffic::Permutation { size },
             Some(Pattern::AllToAll) => Traffic::AllToAll { size },
@@ -457,8 +459,7 @@ impl Settings {
                     None => Control::Nscc,
                     Some([control]) => control.clone(),
                     Some(_) => {
-                        let reason = "only one run is possible here: name one algorithm".into();
-                        return Err(ScenarioError { what: "congestion", reason });
+                        return refuse("congestion", "only one run is possible here: name one algorithm");
                     }
                 },
                 paths: match self.paths {
@@ -496,10 +497,7 @@ impl Settings {
             Shape::FatTree => None,
         };
         if let Some(what) = stray {
-            return Err(ScenarioError {
-                what,
-                reason: "the selected topology does not have this setting".into(),
-            });
+            return refuse(what, "the selected topology does not have this setting");
         }
         Ok(match shape {
             Shape::Single => Topology::Single { hosts },
@@ -528,6 +526,10 @@ impl Settings {
             weighted: self.weighted.unwrap_or(default.weighted),
         }
     }
+}
+
+fn refuse<T>(what: &'static str, reason: &str) -> Result<T, ScenarioError> {
+    Err(ScenarioError { what, reason: reason.into() })
 }
 
 /// Converts an error in a scenario. Names of settings have hyphens.

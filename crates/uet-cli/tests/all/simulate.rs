@@ -173,6 +173,8 @@ fn invalid_settings_are_refused_by_name() {
             "pattern = \"incast\"\nhosts = 4\nsenders = 4\n",
             "senders: must be at least 1 and at most 3: one of the 4 hosts receives",
         ),
+        ("pattern = \"incast\"\nsenders = 0\n", "senders: must be from 1 to 65,535"),
+        ("pattern = \"incast\"\nsenders = 65_536\n", "senders: must be from 1 to 65,535"),
         ("topology = \"leaf-spine\"\nhosts = 10\n", "leaves: 10 hosts do not divide evenly among 4 leaves"),
         (
             "topology = \"single\"\nspines = 4\n",
@@ -191,6 +193,14 @@ fn invalid_settings_are_refused_by_name() {
         ("fail = [\"host 1 slowed to 100% at 1us\"]\n", "expected a percentage from 1% to 99%"),
         ("ecn = \"0.8..0.2\"\n", "ecn: must be a depth from 0.01 to 1,000 BDP, or two, the lower one first"),
         ("path-values = 0\n", "path-values: must be from 1 to 4,096"),
+        (
+            "base-rtt = \"1ns\"\n",
+            "base-rtt: at this rate, the window of 1.5 BDP must be from a full packet to 2^40 bytes",
+        ),
+        (
+            "base-rtt = \"1s\"\ncongestion = \"rccc\"\n",
+            "base-rtt: at this rate, the window of 1.5 BDP must be from 1 byte to 512 MiB",
+        ),
         ("drop-at = 0.1\n", "drop-at: must be from 1 to 1,000 BDP"),
         ("trim-again-at = 0.0\n", "trim-again-at: must be from 0.01 to 1,000 BDP"),
         ("trim-size = 10\n", "trim-size: must be from 24 to 256 bytes behind the IP header"),

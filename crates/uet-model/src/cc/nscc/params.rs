@@ -146,9 +146,9 @@ impl NsccParams {
         let links = self.store_and_forward_links;
         require(links <= 64, "store_and_forward_links", "must be at most 64")?;
         let packet = u64::from(self.full_packet);
-        let reason = "must be from full_packet to 2^40 bytes";
+        let reason = "must be from a full packet to 2^40 bytes";
         require((packet..=1 << 40).contains(&self.max_wnd), "max_wnd", reason)?;
-        let reason = "must be from full_packet to max_wnd";
+        let reason = "must be from a full packet to max_wnd";
         require((packet..=self.max_wnd).contains(&self.initial_cwnd), "initial_cwnd", reason)?;
         params::span("target_qdelay", self.target_qdelay)?;
         params::gain("alpha", self.alpha)?;

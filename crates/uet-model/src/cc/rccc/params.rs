@@ -52,7 +52,7 @@ impl RcccParams {
         require(
             most.contains(&self.max_wnd),
             "max_wnd",
-            "must be from full_packet to 512 MiB, since counters wrap at 4 GiB",
+            "must be from a full packet to 512 MiB, since counters wrap at 4 GiB",
         )?;
         let nothing = Duration::ZERO;
         require(self.request_interval > nothing, "request_interval", "must be above 0")?;
