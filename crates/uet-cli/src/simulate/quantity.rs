@@ -22,7 +22,16 @@ impl FromStr for Rate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let units = [("Gb/s", 1e9), ("G", 1e9), ("Tb/s", 1e12), ("T", 1e12), ("Mb/s", 1e6), ("M", 1e6)];
+        let units = [
+            ("Gb/s", 1e9),
+            ("G", 1e9),
+            ("Tb/s", 1e12),
+            ("T", 1e12),
+            ("Mb/s", 1e6),
+            ("M", 1e6),
+            ("kb/s", 1e3),
+            ("b/s", 1.0),
+        ];
         Ok(Rate(scaled(text, &units).ok_or("a rate, such as 100Gb/s or 1.6Tb/s")? as u64))
     }
 }
@@ -35,10 +44,12 @@ impl FromStr for Size {
             ("KiB", 1024.0),
             ("MiB", 1024.0 * 1024.0),
             ("GiB", 1024.0 * 1024.0 * 1024.0),
+            ("TiB", 1024.0 * 1024.0 * 1024.0 * 1024.0),
             ("KB", 1e3),
             ("kB", 1e3),
             ("MB", 1e6),
             ("GB", 1e9),
+            ("TB", 1e12),
             ("B", 1.0),
             ("", 1.0),
         ];
@@ -153,7 +164,9 @@ mod tests {
     fn units_are_read() {
         assert_eq!("100Gb/s".parse(), Ok(Rate(100_000_000_000)));
         assert_eq!("1.6 Tb/s".parse(), Ok(Rate(1_600_000_000_000)));
+        assert_eq!("9.8kb/s".parse(), Ok(Rate(9_800)));
         assert_eq!("2MB".parse(), Ok(Size(2_000_000)));
+        assert_eq!("1TiB".parse(), Ok(Size(1 << 40)));
         assert_eq!("64KiB".parse(), Ok(Size(65_536)));
         assert_eq!("1500".parse(), Ok(Size(1500)));
         assert_eq!("1.5us".parse(), Ok(Span(Duration::from_nanos(1500))));

@@ -85,7 +85,7 @@ pub struct Settings {
     latency: Option<Span>,
     /// Payload MTU [default: 4096]
     #[arg(long, value_name = "BYTES", help_heading = "Fabric")]
-    mtu: Option<u16>,
+    mtu: Option<u32>,
     /// Failure of a part: `spine 0 at 100us`, `leaf 1 uplink 0 at 1ms until 2ms`, `host 3 slowed to 25% at 0us`
     #[arg(long, value_name = "WHAT", help_heading = "Fabric")]
     fail: Vec<Failure>,
@@ -109,7 +109,7 @@ pub struct Settings {
     drop_at: Option<f64>,
     /// Bytes behind the IP header that trimming leaves [default: 24]
     #[arg(long, value_name = "BYTES", help_heading = "Queues")]
-    trim_size: Option<u16>,
+    trim_size: Option<u32>,
     /// Share a link 3 to 1 between trimmed and whole packets instead of sending trimmed ones first [default: false]
     #[arg(long, value_name = "BOOL", help_heading = "Queues")]
     weighted: Option<bool>,
@@ -124,7 +124,7 @@ pub struct Settings {
     paths: Option<Paths>,
     /// Number of entropy values for path selection [default: 256]
     #[arg(long, value_name = "NUMBER", help_heading = "Endpoints")]
-    path_values: Option<u16>,
+    path_values: Option<u32>,
     /// Number of times that the bitmap skips a value after a timeout [default: 4]
     #[arg(long, value_name = "ROUNDS", help_heading = "Endpoints")]
     timeout_rest: Option<u8>,
@@ -452,7 +452,7 @@ impl Settings {
             topology: self.topology(hosts)?,
             rate: self.rate.map_or(default.rate, |Rate(rate)| rate),
             latency: self.latency.map_or(default.latency, |Span(span)| span),
-            mtu: self.mtu.unwrap_or(default.mtu),
+            mtu: self.mtu.map_or(default.mtu, narrow),
             switching: self.switching(),
             congestion: Congestion {
                 control: match self.congestion.as_ref().map(|algorithms| &algorithms.0[..]) {
@@ -468,7 +468,7 @@ impl Settings {
                     Some(Paths::Recycling) => PathMode::Recycling,
                     Some(Paths::Bitmap) => PathMode::Bitmap,
                 },
-                path_values: self.path_values,
+                path_values: self.path_values.map(narrow),
                 timeout_rest: self.timeout_rest,
             },
             base_rtt: self.base_rtt.map(|Span(span)| span),
@@ -522,10 +522,15 @@ impl Settings {
             trim_again_at: self.trim_again_at.or(default.trim_again_at),
             drop_at: self.drop_at.unwrap_or(default.drop_at),
             drop_control_at: default.drop_control_at,
-            trim_size: self.trim_size.unwrap_or(default.trim_size),
+            trim_size: self.trim_size.map_or(default.trim_size, narrow),
             weighted: self.weighted.unwrap_or(default.weighted),
         }
     }
+}
+
+/// Returns the number, or the largest one of 16 bits. Scenarios refuse that too, and their error states the limit.
+fn narrow(number: u32) -> u16 {
+    u16::try_from(number).unwrap_or(u16::MAX)
 }
 
 fn refuse<T>(what: &'static str, reason: &str) -> Result<T, ScenarioError> {

@@ -181,6 +181,9 @@ fn invalid_settings_are_refused_by_name() {
             "leaves, spines: the selected topology does not have this setting",
         ),
         ("mtu = 1500\n", "mtu: must be 1024, 2048, 4096 or 8192"),
+        ("mtu = 70_000\n", "mtu: must be 1024, 2048, 4096 or 8192"),
+        ("rate = \"1kb/s\"\n", "rate: must be from 1 Gb/s to 10 Tb/s"),
+        ("rate = \"1b/s\"\n", "rate: must be from 1 Gb/s to 10 Tb/s"),
         ("color = 3\n", "unknown field `color`"),
         ("size = \"2 parsecs\"\n", "'2 parsecs' is not a size, such as 2MB, 64KiB or 1500"),
         ("rate = true\n", "expected a string or a number"),
@@ -193,6 +196,7 @@ fn invalid_settings_are_refused_by_name() {
         ("fail = [\"host 1 slowed to 100% at 1us\"]\n", "expected a percentage from 1% to 99%"),
         ("ecn = \"0.8..0.2\"\n", "ecn: must be a depth from 0.01 to 1,000 BDP, or two, the lower one first"),
         ("path-values = 0\n", "path-values: must be from 1 to 4,096"),
+        ("path-values = 70_000\n", "path-values: must be from 1 to 4,096"),
         (
             "base-rtt = \"1ns\"\n",
             "base-rtt: at this rate, the window of 1.5 BDP must be from a full packet to 2^40 bytes",
@@ -204,7 +208,9 @@ fn invalid_settings_are_refused_by_name() {
         ("drop-at = 0.1\n", "drop-at: must be from 1 to 1,000 BDP"),
         ("trim-again-at = 0.0\n", "trim-again-at: must be from 0.01 to 1,000 BDP"),
         ("trim-size = 10\n", "trim-size: must be from 24 to 256 bytes behind the IP header"),
+        ("trim-size = 70_000\n", "trim-size: must be from 24 to 256 bytes behind the IP header"),
         ("size = \"4GiB\"\n", "size: must be at least 1 byte, and less than 4 GiB"),
+        ("size = \"1TB\"\n", "size: must be at least 1 byte, and less than 4 GiB"),
         ("matrix = \"nowhere.cm\"\n", "nowhere.cm: No such file"),
         ("seed = \n", "line 1"),
     ] {
