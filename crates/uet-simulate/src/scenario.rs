@@ -302,6 +302,9 @@ impl Scenario {
         if self.until > Duration::from_secs(3600) {
             return refuse("until", "must be at most 1 h");
         }
+        if self.warm_up.is_some_and(|warm_up| warm_up >= self.until) {
+            return refuse("warm_up", "must be less than until");
+        }
         self.switching.check()?;
         self.endpoint(1).map(|_| ())
     }

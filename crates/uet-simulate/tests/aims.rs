@@ -232,6 +232,8 @@ fn a_scenario_that_cannot_be_is_refused() {
         refused(Scenario { base_rtt: Some(Duration::from_nanos(100)), ..default() }),
         "base_rtt: at this rate, the window of 1.5 BDP must be from a full packet to 2^40 bytes"
     );
+    let second = Duration::from_secs(1);
+    assert_eq!(refused(Scenario { warm_up: Some(second), ..default() }), "warm_up: must be less than until");
     let fault = Fault { part: Part::Spine(3), at: Duration::ZERO, until: None, percent: 0 };
     assert_eq!(
         refused(Scenario { faults: vec![fault], ..default() }),

@@ -86,6 +86,7 @@ impl Simulate {
         if let Some(path) = &self.file {
             settings = settings.over(Settings::read(path).map_err(|error| about(path, error))?);
         }
+        settings.check_effects()?;
         let runs = settings.with_each_algorithm();
         if let Some(seeds) = self.seeds {
             return self.seeds(&runs, seeds);

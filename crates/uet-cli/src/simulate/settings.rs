@@ -104,7 +104,7 @@ pub struct Settings {
     /// Queue depth at which retransmissions are trimmed, in BDP [default: as for requests]
     #[arg(long, value_name = "DEPTH", help_heading = "Queues")]
     trim_again_at: Option<f64>,
-    /// Queue depth at which requests are dropped if they are not trimmed, in BDP [default: 5]
+    /// Queue depth at which requests are dropped without trimming, in BDP [default: 5]
     #[arg(long, value_name = "DEPTH", help_heading = "Queues")]
     drop_at: Option<f64>,
     /// Bytes behind the IP header that trimming leaves [default: 24]
@@ -368,6 +368,33 @@ impl Settings {
         match &self.congestion {
             Some(algorithms) => algorithms.0.iter().map(one).collect(),
             None => vec![self.clone()],
+        }
+    }
+
+    /// Refuses settings that have no effect beside the others. The runs of a sweep may have some.
+    pub fn check_effects(&self) -> io::Result<()> {
+        let trims = self.trimming != Some(false);
+        let trimming = "only switches with trimming have this setting";
+        let settings = [
+            (
+                "timeout-rest",
+                self.timeout_rest.is_some() && self.paths != Some(Paths::Bitmap),
+                "only the path selection bitmap has this setting",
+            ),
+            (
+                "path-values",
+                self.path_values.is_some() && self.paths == Some(Paths::Single),
+                "the path selection single does not have this setting",
+            ),
+            ("trim-at", self.trim_at.is_some() && !trims, trimming),
+            ("trim-again-at", self.trim_again_at.is_some() && !trims, trimming),
+            ("trim-size", self.trim_size.is_some() && !trims, trimming),
+            ("weighted", self.weighted == Some(true) && !trims, trimming),
+            ("drop-at", self.drop_at.is_some() && trims, "only switches without trimming have this setting"),
+        ];
+        match settings.into_iter().find(|(_, is_idle, _)| *is_idle) {
+            Some((name, _, reason)) => Err(io::Error::other(format!("{name}: {reason}"))),
+            None => Ok(()),
         }
     }
 

@@ -205,7 +205,16 @@ fn invalid_settings_are_refused_by_name() {
             "base-rtt = \"1s\"\ncongestion = \"rccc\"\n",
             "base-rtt: at this rate, the window of 1.5 BDP must be from 1 byte to 512 MiB",
         ),
-        ("drop-at = 0.1\n", "drop-at: must be from 1 to 1,000 BDP"),
+        ("timeout-rest = 5\n", "timeout-rest: only the path selection bitmap has this setting"),
+        (
+            "paths = \"single\"\npath-values = 5\n",
+            "path-values: the path selection single does not have this setting",
+        ),
+        ("warm-up = \"2s\"\n", "warm-up: must be less than until"),
+        ("trimming = false\ntrim-at = 2\n", "trim-at: only switches with trimming have this setting"),
+        ("trimming = false\nweighted = true\n", "weighted: only switches with trimming have this setting"),
+        ("trim-at = 2\ndrop-at = 1\n", "drop-at: only switches without trimming have this setting"),
+        ("trimming = false\ndrop-at = 0.1\n", "drop-at: must be from 1 to 1,000 BDP"),
         ("trim-again-at = 0.0\n", "trim-again-at: must be from 0.01 to 1,000 BDP"),
         ("trim-size = 10\n", "trim-size: must be from 24 to 256 bytes behind the IP header"),
         ("trim-size = 70_000\n", "trim-size: must be from 24 to 256 bytes behind the IP header"),
@@ -397,6 +406,13 @@ fn a_sweep_runs_all_combinations_in_shards() {
     let mut sorted = all;
     sorted.sort();
     assert_eq!(shards, sorted);
+}
+
+#[test]
+fn a_setting_of_a_sweep_may_have_no_effect_in_some_runs() {
+    let sweep = b"[scenario]\nsize = \"20KB\"\ndrop-at = 1.0\n[sweep]\ntrimming = [true, false]\n";
+    let run = uet(&["simulate", "--sweep", &file("some_effect.toml", sweep)]);
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
 }
 
 #[test]
