@@ -45,7 +45,7 @@ pub struct Scenario {
     pub congestion: Congestion,
     /// config_base_rtt. The default is the round trip of a full packet between the two hosts farthest apart.
     pub base_rtt: Option<Duration>,
-    /// RTO_Init_Time. The default is 8 base round trips.
+    /// RTO_Init_Time, at least a round trip without queues. The default is 8 base round trips.
     pub rto: Option<Duration>,
     /// The number of out-of-order packets above a missing one after which it counts as lost; 0 disables this.
     pub fast_loss: u16,
@@ -299,11 +299,17 @@ impl Scenario {
         if self.latency > Duration::from_millis(10) {
             return refuse("latency", "must be at most 10 ms");
         }
-        if self.until > Duration::from_secs(3600) {
-            return refuse("until", "must be at most 1 h");
+        if self.until.is_zero() || self.until > Duration::from_secs(3600) {
+            return refuse("until", "must be above 0, and at most 1 h");
         }
         if self.warm_up.is_some_and(|warm_up| warm_up >= self.until) {
             return refuse("warm_up", "must be less than until");
+        }
+        // With a shorter timeout, a source would send each packet again before an answer to the first can arrive.
+        let shortest = self.round_trip(self.topology.diameter());
+        if self.rto.is_some_and(|rto| rto < shortest) {
+            let reason = format!("must be at least {} ns, a round trip without queues", shortest.as_nanos());
+            return refuse("rto", reason);
         }
         self.switching.check()?;
         self.endpoint(1).map(|_| ())

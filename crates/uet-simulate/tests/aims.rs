@@ -232,6 +232,17 @@ fn a_scenario_that_cannot_be_is_refused() {
         refused(Scenario { base_rtt: Some(Duration::from_nanos(100)), ..default() }),
         "base_rtt: at this rate, the window of 1.5 BDP must be from a full packet to 2^40 bytes"
     );
+    assert_eq!(
+        refused(Scenario { until: Duration::ZERO, ..default() }),
+        "until: must be above 0, and at most 1 h"
+    );
+    let rto = |rto| refused(Scenario { rto: Some(rto), ..default() });
+    let shortest = default().base_rtt();
+    assert_eq!(rto(shortest), "taken");
+    assert_eq!(
+        rto(shortest - Duration::from_nanos(1)),
+        format!("rto: must be at least {} ns, a round trip without queues", shortest.as_nanos())
+    );
     let second = Duration::from_secs(1);
     assert_eq!(refused(Scenario { warm_up: Some(second), ..default() }), "warm_up: must be less than until");
     let fault = Fault { part: Part::Spine(3), at: Duration::ZERO, until: None, percent: 0 };

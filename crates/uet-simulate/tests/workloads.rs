@@ -230,12 +230,14 @@ fn impossible_jobs_are_refused() {
     assert_eq!(refused(Job { rounds: 0, ..Job::new("a", ring) }), "rounds: must be from 1 to 1,000,000");
     let tree = Pattern::TreeAllReduce { size: 1, chunks: 0 };
     assert_eq!(refused(Job::new("a", tree)), "chunks: must be from 1 to 1,000,000");
-    let span = Duration::from_secs(3000);
-    let random = Pattern::Random { sizes: FlowSizes::constant(100), load: 0.9, span };
-    assert_eq!(
-        refused(Job::new("a", random)),
-        "load: this load and this time make more than 5,000,000 flows"
-    );
+    let random = |load, span| {
+        let sizes = FlowSizes::constant(100);
+        refused(Job::new("a", Pattern::Random { sizes, load, span: Duration::from_secs(span) }))
+    };
+    assert_eq!(random(0.9, 3000), "load: this load and this time make more than 5,000,000 flows");
+    assert_eq!(random(0.0, 1), "load: must be above 0, and at most 1");
+    assert_eq!(random(f64::NAN, 1), "load: must be above 0, and at most 1");
+    assert_eq!(random(0.9, 0), "span: must be above 0");
     let hosts = scenario(Graph::new(70_000));
     assert!(Simulation::new(&hosts).is_err());
 }

@@ -205,6 +205,8 @@ fn invalid_settings_are_refused_by_name() {
             "base-rtt = \"1s\"\ncongestion = \"rccc\"\n",
             "base-rtt: at this rate, the window of 1.5 BDP must be from 1 byte to 512 MiB",
         ),
+        ("until = \"0us\"\n", "until: must be above 0, and at most 1 h"),
+        ("rto = \"1ns\"\n", "rto: must be at least 4687 ns, a round trip without queues"),
         ("timeout-rest = 5\n", "timeout-rest: only the path selection bitmap has this setting"),
         (
             "paths = \"single\"\npath-values = 5\n",
@@ -289,6 +291,7 @@ fn invalid_workloads_are_refused_by_file_and_line() {
             &format!("{job}\"all-gather\"\nsize = 1\nload = 0.5\n"),
             "line 1: the pattern all-gather has no setting load",
         ),
+        (&format!("{job}\"random\"\nsize = 1\nload = 0\n"), "line 1: load: must be above 0, and at most 1"),
         (
             &format!("{job}\"random\"\n"),
             "line 1: the pattern random needs either a size, or a distribution named by sizes",

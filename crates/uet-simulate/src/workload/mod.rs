@@ -164,9 +164,10 @@ impl Job {
         let counts = match &self.pattern {
             Pattern::TreeAllReduce { chunks, .. } => vec![("chunks", *chunks)],
             Pattern::AllToAll { open, .. } => vec![("open", *open)],
-            Pattern::Random { load, .. } if !(0.0..=1.0).contains(load) => {
-                return refuse("load", "must be from 0 to 1");
+            Pattern::Random { load, .. } if !(*load > 0.0 && *load <= 1.0) => {
+                return refuse("load", "must be above 0, and at most 1");
             }
+            Pattern::Random { span, .. } if span.is_zero() => return refuse("span", "must be above 0"),
             Pattern::Storage { servers, reads, copies, operations, open, .. } => {
                 if !(0.0..=1.0).contains(reads) {
                     return refuse("reads", "must be from 0 to 1");
