@@ -9,6 +9,7 @@ use crate::simulate::quantity::{Bytes, PerSecond, Time};
 use crate::stats::{Ends, Flow, Measured, Series, Sums, nack_name};
 use crate::text::{counted, lacking};
 use clap::{Args, ValueEnum};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
@@ -16,7 +17,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use uet_conformance::passive::{Origin, Restart};
 use uet_packet_io::input::Taker;
-use uet_packet_io::json::Record;
+use uet_packet_io::json::{self, Record};
 use uet_packet_io::{Decoder, file};
 use uet_wire::Start;
 
@@ -333,13 +334,16 @@ fn sums(sums: &Sums) -> Value {
     let nacks: serde_json::Map<String, Value> =
         sums.nacks.iter().map(|(code, count)| (nack_name(*code), json!(count))).collect();
     let [p50, p90, p99, max] = [0.5, 0.9, 0.99, 1.0].map(|share| sums.response_at(share));
+    let [first_ns, last_ns] = sums.times.map_or([None; 2], |times| times.map(Some));
+    // Many readers of JSON round numbers of this size, so the times are there as text too.
+    let text = |time: Option<u64>| Timestamp::from_nanosecond(time?.into()).ok().map(json::Time);
     json!({
         "packets": sums.packets, "requests": sums.requests, "bytes": sums.bytes, "payload_bytes": sums.payload,
         "goodput_bps": sums.goodput(),
         "retransmissions": sums.retransmissions, "duplicates": sums.duplicates, "acks": sums.acks,
         "nacks": nacks, "trimmed": sums.trimmed, "marked": sums.marked,
         "response_ns": {"p50": p50, "p90": p90, "p99": p99, "max": max},
-        "first_ns": sums.times.map(|times| times[0]), "last_ns": sums.times.map(|times| times[1]),
+        "first_ns": first_ns, "last_ns": last_ns, "first": text(first_ns), "last": text(last_ns),
     })
 }
 

@@ -34,6 +34,21 @@ fn retransmissions_and_response_times_are_those_of_the_capture() {
     assert_eq!(stats["flows"][0]["series"]["window_psns"].as_array().unwrap().len(), 12);
 }
 
+/// A double has 53 bits, so many readers of JSON round the numbers.
+#[test]
+fn first_and_last_times_are_there_as_exact_text_too() {
+    let total = &measured("loss")["total"];
+    assert_eq!(
+        [&total["first_ns"], &total["last_ns"]],
+        [1_768_471_200_000_000_337_u64, 1_768_471_200_000_107_889]
+    );
+    let [first, last] = ["2026-01-15T10:00:00.000000337Z", "2026-01-15T10:00:00.000107889Z"];
+    assert_eq!([&total["first"], &total["last"]], [first, last]);
+    let empty = file("stats-empty.pcap", &simple(&[]));
+    let run = uet(&["stats", "--format", "json", &empty]);
+    assert_eq!(serde_json::from_str::<Value>(&run.out).unwrap()["total"]["first"], Value::Null);
+}
+
 /// Its packets are cut off after 160 bytes.
 #[test]
 fn cut_packets_count_with_their_real_lengths() {
