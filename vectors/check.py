@@ -217,7 +217,7 @@ VENDOR = {
 }
 
 SHOWN = {"ip.dscp", "ip.ecn", "ip.ttl", "udp.src_port", "udp.dst_port", "udp.length", "vlan.id"}
-VLAN, IPV4, IPV6 = (0x8100, 0x88A8), 0x0800, 0x86DD
+VLAN, IPV4, IPV6 = (0x8100, 0x88A8, 0x9100), 0x0800, 0x86DD
 UDP, FRAGMENT, AH = 17, 44, 51
 SKIPPED = {0, 43, 60, 51, 135, 139, 140}  # hop-by-hop, routing, destination, AH, mobility, HIP, shim6
 TRAILERS = {"crc": 4, "icv": 16}

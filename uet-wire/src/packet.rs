@@ -3,7 +3,7 @@
 mod walk;
 
 use crate::layout::{Layer, Layout};
-use crate::outer::{Entropy, Ethernet, IP_PROTO, Ip, UDP_PORT, Udp, Vlan};
+use crate::outer::{Entropy, Ethernet, IP_PROTO, Ip, MAX_VLANS, UDP_PORT, Udp, Vlan, is_tag};
 use crate::trailer::TrailerKind;
 use crate::{ParseError, Spec, Uet, Version};
 
@@ -223,7 +223,7 @@ pub struct Packet<'a> {
     /// The Ethernet header.
     pub eth: Option<Ethernet<&'a [u8; 14]>>,
     /// The tags, the outer one first.
-    pub vlans: [Option<Vlan<&'a [u8; 4]>>; 2],
+    pub vlans: [Option<Vlan<&'a [u8; 4]>>; MAX_VLANS],
     /// The IP header.
     pub ip: Option<Ip<'a>>,
     /// The IP packet as far as present: from its header to the end of its trailer.
@@ -308,6 +308,13 @@ impl<'a> Packet<'a> {
     #[inline]
     pub const fn error(&self) -> Option<ParseError> {
         self.error
+    }
+
+    /// Returns true if the frame has more tags than [`vlans`](Self::vlans) has room for. The payload begins with the
+    /// first of them.
+    pub fn has_unread_tag(&self) -> bool {
+        let [_, inner] = self.vlans;
+        inner.is_some_and(|tag| is_tag(tag.ethertype()))
     }
 
     /// Returns all bytes of the packet, part after part: headers with options and extension headers, payload, unread

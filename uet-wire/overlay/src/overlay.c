@@ -673,7 +673,10 @@ void uet_walk_packet(const uint8_t *bytes, size_t length, struct uet_walk *walk)
 
 /* ---- a frame, from Ethernet ---- */
 
-enum { ETHERTYPE_IPV4 = 0x0800, ETHERTYPE_IPV6 = 0x86dd, ETHERTYPE_VLAN = 0x8100, ETHERTYPE_QINQ = 0x88a8 };
+enum {
+    ETHERTYPE_IPV4 = 0x0800, ETHERTYPE_IPV6 = 0x86dd,
+    ETHERTYPE_VLAN = 0x8100, ETHERTYPE_QINQ = 0x88a8, ETHERTYPE_OLD_QINQ = 0x9100,
+};
 enum { PROTO_UDP = 17, UET_PORT = 4793, UET_PROTO = 253 };
 
 struct frame {
@@ -740,7 +743,9 @@ INLINE bool parse_frame(const uint8_t *p, size_t n, uint16_t udp_port, uint8_t i
     uint16_t type = ntohs(((const struct eth *)p)->type);
     p += sizeof(struct eth);
     n -= sizeof(struct eth);
-    for (int i = 0; i < 2 && (type == ETHERTYPE_VLAN || type == ETHERTYPE_QINQ); i++) {
+    for (int i = 0; i < 2; i++) {
+        if (type != ETHERTYPE_VLAN && type != ETHERTYPE_QINQ && type != ETHERTYPE_OLD_QINQ)
+            break;
         if (n < sizeof(struct vlan))
             STOP(UET_VLAN);
         out->vlan[i] = p;

@@ -2,7 +2,7 @@
 
 use super::{Encapsulation, FrameBuilder, Network};
 use crate::WriteError;
-use crate::outer::PROTO_UDP;
+use crate::outer::{MAX_VLANS, PROTO_UDP};
 use crate::pds::{Pds, PdsBuf, Prologue};
 use crate::registry::{NextHdr, Opcode, PdsType};
 use crate::ses::{ExtBuf, Ses};
@@ -59,7 +59,7 @@ impl FrameBuilder<'_> {
     }
 
     fn check_outer(&self) -> Verdict {
-        if self.vlans.len() > 2 {
+        if self.vlans.len() > MAX_VLANS {
             return Err(WriteError::too_long("vlan.id", self.vlans.len()));
         }
         match (self.ip, self.encapsulation) {

@@ -8,6 +8,17 @@ pub const ETHERTYPE_IPV6: u16 = 0x86dd;
 pub const ETHERTYPE_VLAN: u16 = 0x8100;
 /// The EtherType of an 802.1ad service tag.
 pub const ETHERTYPE_QINQ: u16 = 0x88a8;
+/// The EtherType of a service tag in networks older than 802.1ad.
+pub const ETHERTYPE_OLD_QINQ: u16 = 0x9100;
+
+/// The maximum number of tags that are read. A further one is another protocol.
+pub const MAX_VLANS: usize = 2;
+
+/// Returns true if a tag follows this EtherType.
+#[inline(always)]
+pub(crate) const fn is_tag(ethertype: u16) -> bool {
+    matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_QINQ | ETHERTYPE_OLD_QINQ)
+}
 
 header! {
     /// An Ethernet header, without its tags.
@@ -27,7 +38,7 @@ header! {
 }
 
 header! {
-    /// An 802.1Q or 802.1ad tag, from the bytes after its EtherType.
+    /// An 802.1Q or 802.1ad tag, or an older service tag, from the bytes after its EtherType.
     Vlan[4] VlanMut VlanRepr, Vlan "vlan" "VLAN tag" {
         "vlan.pcp"      0..  3  pcp: u8, "priority";
         "vlan.dei"      3..  4  dei: bool, "drop eligible";

@@ -9,8 +9,8 @@ use super::{Content, Options, Packet, Sliced, Start, Trimmed};
 use crate::error::Problem;
 use crate::layout::{Layer, Layout};
 use crate::outer::{
-    ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_QINQ, ETHERTYPE_VLAN, Entropy, Ethernet, Ip, Ipv4, Ipv6,
-    Ipv6Extension, Ipv6Fragment, PROTO_UDP, Udp, Vlan,
+    ETHERTYPE_IPV4, ETHERTYPE_IPV6, Entropy, Ethernet, Ip, Ipv4, Ipv6, Ipv6Extension, Ipv6Fragment,
+    PROTO_UDP, Udp, Vlan, is_tag,
 };
 use crate::{ParseError, Uet};
 
@@ -116,7 +116,7 @@ impl<'a> Walk<'a> {
             }
         };
         for slot in &mut self.packet.vlans {
-            if !matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_QINQ) {
+            if !is_tag(ethertype) {
                 break;
             }
             let (vlan, rest) = Vlan::split(bytes).map_err(|header| short(header, bytes))?;

@@ -9,6 +9,7 @@ use core::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 use uet_packet_io::json::Decoded;
+use uet_wire::outer::MAX_VLANS;
 use uet_wire::pds::Pds;
 use uet_wire::{Content, Uet};
 
@@ -33,6 +34,8 @@ pub(super) struct Foreign {
     cuts_udp: bool,
     /// Fragments of IP packets.
     fragments: u64,
+    /// Packets with more VLAN tags than are read.
+    tagged: u64,
     /// True if the last packet is of another protocol.
     is_last_foreign: bool,
     /// Packets of unsupported link types in the current input.
@@ -70,6 +73,7 @@ impl Foreign {
         self.cuts_ip |= is_cut_off && packet.ip.is_none();
         self.cuts_udp |= is_cut_off && packet.ip.is_some() && packet.udp.is_none();
         self.fragments += u64::from(packet.content == Content::Fragment);
+        self.tagged += u64::from(packet.has_unread_tag());
         if let Some(link) = record.unread {
             *self.links.entry(link).or_default() += 1;
         } else if let (Some(udp), Content::Other) = (&packet.udp, packet.content) {
@@ -139,6 +143,7 @@ impl Foreign {
         let named = named.join(", ");
         let seen = match ports.len() {
             0 if self.has_skipped => "their link type is not supported".to_owned(),
+            0 if self.tagged > 0 => format!("packets have more than {MAX_VLANS} VLAN tags"),
             0 if self.cuts_ip => "the capture cuts packets off within their IP header".to_owned(),
             0 if self.cuts_udp => {
                 "the capture cuts packets off before the end of their UDP header".to_owned()
@@ -156,8 +161,8 @@ impl Foreign {
         format!("{} {are} encrypted and not read", counted(self.sealed, "packet"))
     }
 
-    /// Reports packets that are not judged on standard error: encrypted ones, those that the capture cuts off, and
-    /// fragments. Commands that show packets show the reason of each.
+    /// Reports packets that are not judged on standard error: encrypted ones, those that the capture cuts off,
+    /// fragments, and those with too many VLAN tags. Commands that show packets show the reason of each.
     pub(super) fn complain_unread(&self) {
         if self.sealed > 0 {
             let why = self.sealed_why.as_deref().unwrap_or("no key opens it");
@@ -167,6 +172,12 @@ impl Foreign {
             complain(format_args!(
                 "{} cut off by the capture before the end of the PDS header: capture 160 bytes of each",
                 counted(self.headless, "packet")
+            ));
+        }
+        if self.tagged > 0 {
+            complain(format_args!(
+                "{} with more than {MAX_VLANS} VLAN tags not read",
+                counted(self.tagged, "packet")
             ));
         }
         if self.fragments > 0 && self.has_uet {

@@ -454,6 +454,23 @@ fn captures_without_pds_headers_say_so() {
 }
 
 #[test]
+fn two_vlan_tags_are_read_and_a_third_one_is_named() {
+    let tagged = |tags: &[u8]| {
+        let mut frame = write();
+        frame.splice(12..12, tags.iter().copied());
+        uet(&["check", &file("tagged.pcap", &simple(&[frame]))])
+    };
+    let run = tagged(&[0x91, 0, 0, 10, 0x81, 0, 0, 20]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""), "{}", run.out);
+    assert!(run.out.starts_with("1 packet, 1 context, "), "{}", run.out);
+    let run = tagged(&[0x88, 0xa8, 0, 10, 0x91, 0, 0, 20, 0x81, 0, 0, 30]);
+    assert_eq!(run.err, "uet: no packet is UET\nuet: 1 packet with more than 2 VLAN tags not read\n");
+    let last = run.out.lines().last().unwrap();
+    let said = "nothing was judged, because no packet is UET; packets have more than 2 VLAN tags";
+    assert_eq!((run.code, last), (0, said));
+}
+
+#[test]
 fn skipped_packets_are_reported() {
     let frame = write();
     let mut elsewhere = frame.clone();

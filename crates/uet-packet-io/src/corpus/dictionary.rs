@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use uet_wire::catalogue::WIRE_NEXT_002;
 use uet_wire::layout::{ALL, Kind, Place};
-use uet_wire::outer::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_QINQ, ETHERTYPE_VLAN, IP_PROTO, UDP_PORT};
+use uet_wire::outer::{
+    ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_OLD_QINQ, ETHERTYPE_QINQ, ETHERTYPE_VLAN, IP_PROTO, UDP_PORT,
+};
 use uet_wire::pds::{Pds, Prologue};
 use uet_wire::registry::{NextHdr, PdsType};
 use uet_wire::{Uet, Version};
@@ -15,7 +17,7 @@ pub fn packets() -> String {
     let mut words = Words::default();
     words.add("udp.dst_port", &UDP_PORT.to_be_bytes());
     words.add("ip.proto", &[IP_PROTO]);
-    for ethertype in [ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_VLAN, ETHERTYPE_QINQ] {
+    for ethertype in [ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_VLAN, ETHERTYPE_QINQ, ETHERTYPE_OLD_QINQ] {
         words.add("eth.type", &ethertype.to_be_bytes());
     }
     for entry in PdsType::REGISTRY.entries {

@@ -63,13 +63,18 @@ fn tags_none_one_two_and_one_too_many() {
         assert_eq!(seen, ids);
     }
     let mut service = bytes(&eth(v4(frame())).vlans(&[5, 6]));
-    service[12..14].copy_from_slice(&[0x88, 0xa8]);
-    assert_whole(&lax(Start::Eth, &service, &NONE));
+    for protocol in [[0x88, 0xa8], [0x91, 0]] {
+        service[12..14].copy_from_slice(&protocol);
+        let packet = lax(Start::Eth, &service, &NONE);
+        assert_whole(&packet);
+        assert!(!packet.has_unread_tag());
+    }
 
     let mut three = bytes(&eth(v4(frame())).vlans(&[5, 6]));
     three.splice(18..18, [0, 7, 0x81, 0]);
     let other = lax(Start::Eth, &three, &NONE);
     assert_eq!((other.content, other.ip, other.error()), (Content::Other, None, None));
+    assert!(other.has_unread_tag());
     assert_eq!(other.uet.payload, &three[22..], "from the third tag on");
 }
 
