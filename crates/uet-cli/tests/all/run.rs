@@ -363,12 +363,13 @@ fn a_statement_waives_claims_and_disclaims() {
 
     let stated = common::file(
         "stated.toml",
-        b"name = 'stepping 3'\ndisclaims = ['rud', 'rod']\nclaims = ['teleport']\n",
+        b"name = 'stepping 3'\ndisclaims = ['rud', 'rod']\nclaims = ['teleport', 'reserved_pool']\n",
     );
     let run = uet(&["run", "--statement", &stated, "--id", "ack/requested"]);
     assert_eq!(run.code, 3, "nothing was tested");
     assert!(run.out.contains("the device does not claim 'rud'"), "{}", run.out);
-    assert!(run.out.contains("claimed for the device by stepping 3: teleport"), "{}", run.out);
+    assert!(run.out.contains("claimed for the device by stepping 3: reserved_pool\n"), "{}", run.out);
+    assert!(run.err.contains("there is no capability 'teleport'"), "{}", run.err);
 
     let wrong = common::file("wrong.toml", b"claim = ['rud']\n");
     let run = uet(&["run", "--statement", &wrong]);
