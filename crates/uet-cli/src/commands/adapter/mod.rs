@@ -17,12 +17,15 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use uet_control::{Handshake, Lines, Link};
 use uet_packet_io::file;
 
 /// The time without a request after which the provider makes progress.
 const TURN: Duration = Duration::from_micros(200);
+
+/// Time that a connection has for its `hello`, and then to read each answer.
+const GREETING: Duration = Duration::from_secs(5);
 
 /// Connect a device to the conformance suite
 #[derive(Debug, Args)]
@@ -109,7 +112,9 @@ impl LibfabricAdapter {
         let parameters = self.parameters.as_deref().map(read_parameters).transpose()?;
         let mut session = Session::open(self, parameters.unwrap_or_default())?;
         match self.control {
-            ControlPlace::Stdio => serve(&mut session, BufReader::new(io::stdin()), io::stdout())?,
+            ControlPlace::Stdio => {
+                serve(&mut session, BufReader::new(io::stdin()), io::stdout(), Duration::MAX)?
+            }
             ControlPlace::Tcp(address) => {
                 let listener = TcpListener::bind(address).map_err(|error| {
                     io::Error::new(error.kind(), format!("the control channel at {address}: {error}"))
@@ -127,9 +132,10 @@ impl LibfabricAdapter {
                 loop {
                     let (stream, _) = listener.accept()?;
                     stream.set_nodelay(true)?;
+                    stream.set_write_timeout(Some(GREETING))?;
                     let reader = BufReader::new(stream.try_clone()?);
                     // A suite that has left does not end the adapter.
-                    if let Err(error) = serve(&mut session, reader, &stream) {
+                    if let Err(error) = serve(&mut session, reader, &stream, GREETING) {
                         complain(format_args!("the control channel: {error}"));
                     }
                     // The thread that reads has the connection, too. One that is closed already needs no more.
@@ -148,8 +154,13 @@ fn read_parameters(path: &Path) -> io::Result<BTreeMap<String, Value>> {
     table.into_iter().map(|(name, value)| Ok((name, serde_json::to_value(value)?))).collect()
 }
 
-/// Serves one suite until its channel ends.
-fn serve(session: &mut Session, from: impl BufRead + Send + 'static, mut to: impl Write) -> io::Result<()> {
+/// Serves one suite until its channel ends. A connection must send `hello` in time, because it keeps out all others.
+fn serve(
+    session: &mut Session,
+    from: impl BufRead + Send + 'static,
+    mut to: impl Write,
+    greeting: Duration,
+) -> io::Result<()> {
     let (sender, requests) = sync_channel(16);
     thread::spawn(move || {
         let mut lines = Lines::new(from);
@@ -161,8 +172,11 @@ fn serve(session: &mut Session, from: impl BufRead + Send + 'static, mut to: imp
             }
         }
     });
-    let mut handshake = Handshake::default();
+    let (mut handshake, begun) = (Handshake::default(), Instant::now());
     loop {
+        if !handshake.is_done() && begun.elapsed() > greeting {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, format!("no `hello` within {greeting:?}")));
+        }
         let line = match requests.recv_timeout(TURN) {
             Ok(line) => line?,
             Err(RecvTimeoutError::Timeout) => {
