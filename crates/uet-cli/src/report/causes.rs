@@ -72,7 +72,7 @@ fn distinct(rule: &RuleResult) -> Vec<&InstanceResult> {
     told
 }
 
-/// What failures of probably one cause have in common.
+/// The common part of failures that have probably one cause.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name {
     /// The missing packets, or the expected and the seen, or the reason, without numbers.
