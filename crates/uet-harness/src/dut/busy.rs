@@ -1,5 +1,6 @@
 //! Recognizes a busy host: its programs wait for a processor.
 
+use core::time::Duration;
 use std::{fs, thread};
 
 /// The share of the last ten seconds, in percent, from which on a program that waits shows a busy host.
@@ -14,6 +15,12 @@ pub(super) fn is_host_busy() -> bool {
         // Kernels without this file still count the programs that want to run.
         None => is_overloaded(&text("/proc/loadavg"), thread::available_parallelism().map_or(1, usize::from)),
     }
+}
+
+/// Returns how long to wait for what takes at most this long on an idle host: a program of a busy one may start late.
+pub(super) fn patience(idle: Duration) -> Duration {
+    const SLOWER: u32 = 6;
+    if is_host_busy() { idle * SLOWER } else { idle }
 }
 
 /// Reads the share of the last ten seconds in which some program waited: `some avg10=61.15 avg60=...`.

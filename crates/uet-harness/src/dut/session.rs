@@ -1,5 +1,6 @@
 //! A session on the control channel of a device, and the device's program if the session has started it.
 
+use super::busy;
 use super::channel::{Program, Stream, check};
 use core::time::Duration;
 use serde_json::{Map, Value};
@@ -13,7 +14,7 @@ use uet_control::{
 /// Default maximum time without an answer.
 pub(crate) const SILENCE: Duration = Duration::from_secs(30);
 
-/// Maximum time for a device to answer `hello`.
+/// Maximum time for a device to answer `hello` on an idle host.
 const GREETING: Duration = Duration::from_secs(10);
 
 /// Maximum delay between the end of a program's output and its exit.
@@ -47,7 +48,7 @@ impl Session {
     }
 
     fn greet(mut program: Option<Program>, stream: Stream, command: Option<String>) -> io::Result<Self> {
-        stream.set_patience(GREETING);
+        stream.set_patience(busy::patience(GREETING));
         let mut control = Client::new(BufReader::new(stream.second()?), stream.second()?);
         let welcome = control.call(Hello { protocol: PROTOCOL }).map_err(|error| {
             let ended = program.as_mut().and_then(|program| program.ended(LAST_MOMENT));

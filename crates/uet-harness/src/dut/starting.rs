@@ -1,10 +1,11 @@
 //! The wait for a device that is still starting.
 
+use super::busy;
 use core::time::Duration;
 use std::io;
 use std::time::Instant;
 
-/// Maximum time until a device that is starting listens on its control channel.
+/// Maximum time until a device that is starting listens on its control channel, on an idle host.
 pub const STARTING: Duration = Duration::from_secs(10);
 
 /// Pause between two attempts to connect.
@@ -17,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 ///
 /// Fails with the last error of `connect`. Errors other than a refused connection end the wait.
 pub fn once_it_listens<T>(waits: impl FnOnce(), connect: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    once_it_listens_within(STARTING, waits, connect)
+    once_it_listens_within(busy::patience(STARTING), waits, connect)
 }
 
 fn once_it_listens_within<T>(
