@@ -33,7 +33,7 @@ pub struct PdsParams {
     pub max_rto_retx_cnt: u8,
     /// NACK_Retx_Time: the back-off after a NACK of the normal class that is not a trim.
     pub nack_retx_time: Duration,
-    /// Max_NACK_Retx_Cnt: the number of retransmissions after NACKs.
+    /// Max_NACK_Retx_Cnt: the number of retransmissions after NACKs; 31 means no limit.
     pub max_nack_retx_cnt: u8,
     /// The time that a stored response waits for a clear before CLEAR_REQUEST asks for it. Open: 100 us here.
     pub clear_request_time: Duration,

@@ -277,9 +277,9 @@ impl Scenario {
             rto_init_time: self.rto.unwrap_or_else(|| self.base_rtt() * 8),
             ack_delay: self.ack_delay(),
             fast_loss_packets: self.fast_loss,
-            // No source gives up here: 15 means no limit, and the NACK limit is out of reach.
-            max_rto_retx_cnt: 15,
-            max_nack_retx_cnt: u8::MAX,
+            // No source gives up here: 31 means no limit.
+            max_rto_retx_cnt: 31,
+            max_nack_retx_cnt: 31,
             // Idle contexts of many flows would fill the memory.
             idle_time: if flows > 2048 { self.base_rtt() * 16 } else { Duration::ZERO },
             event_capacity: if self.faults.is_empty() { 0 } else { 1024 },

@@ -1,6 +1,7 @@
 //! Parameters and abilities of the device, and the times that the suite derives from them.
 
 use super::Test;
+use crate::stop::skip;
 use crate::{Outcome, Stop};
 use core::time::Duration;
 use serde_json::Value;
@@ -119,6 +120,15 @@ impl Test<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns Max_NACK_Retx_Cnt. Skips the rule if that many retransmissions take too long or have no end.
+    pub(crate) fn nack_limit(&self) -> Result<u64, Stop> {
+        match self.parameter("max_nack_retx_cnt") {
+            31 => skip("the device retransmits without end after NACKs"),
+            count if count > 50 => skip(format!("{count} retransmissions take too long")),
+            count => Ok(count),
+        }
     }
 
     /// Tries to set a parameter that makes a rule stricter; returns whether the device accepted it.

@@ -5,6 +5,7 @@ use super::event::{CloseReason, Dropped, EventKind, RetransmitCause};
 use super::pdc::Pdc;
 use super::pool::TxState;
 use super::protect::SecureContext;
+use super::retransmit::is_last_after;
 use super::shared::Shared;
 use super::timers::Timer;
 use crate::cc::{NackReport, rtt_sample};
@@ -171,14 +172,14 @@ impl Pdc {
             return;
         }
         // `PDS-NACK-005`: the number of retransmissions is limited. If the peer's SES is busy, the timer decides.
-        if out.nacks >= shared.params.max_nack_retx_cnt {
+        if is_last_after(out.nacks, &shared.params) {
             if code == NackCode::RCVD_SES_PROCG {
                 return;
             }
             let failure = Failure::Refused(code.code());
             return self.fail(shared, failure, CloseReason::Refused(code));
         }
-        out.nacks += 1;
+        out.nacks = out.nacks.saturating_add(1);
         out.refused = Some(code);
         let sample = rtt_sample(shared.now, out.record(), nack.retx(), None);
         let (state, size, entropy) = (out.state, out.size, out.entropy);
@@ -221,9 +222,8 @@ impl Pdc {
         }
         let old = self.source.start();
         let keys: Vec<_> = self.source.in_flight().collect();
-        let exhausted = keys
-            .iter()
-            .any(|key| shared.pool.get(*key).is_some_and(|out| out.nacks >= shared.params.max_nack_retx_cnt));
+        let is_last = |key| shared.pool.get(key).is_some_and(|out| is_last_after(out.nacks, &shared.params));
+        let exhausted = keys.iter().any(|key| is_last(*key));
         if exhausted {
             return self.fail(shared, Failure::Refused(code.code()), CloseReason::Refused(code));
         }
@@ -232,7 +232,7 @@ impl Pdc {
         self.event(shared, EventKind::Renumbered(start));
         for key in keys {
             let Some(out) = shared.pool.get_mut(key) else { continue };
-            out.nacks += 1;
+            out.nacks = out.nacks.saturating_add(1);
             let psn = start + (out.psn - old);
             out.psn = psn;
             if let Some(message) = out.message() {

@@ -16,6 +16,11 @@ pub(super) fn is_last(timeouts: u8, params: &PdsParams) -> bool {
     !matches!(params.max_rto_retx_cnt, 15 | 31) && timeouts >= params.max_rto_retx_cnt
 }
 
+/// `PDS-NACK-005`: the number of retransmissions after NACKs is limited, too. Open: 31 means no limit here.
+pub(super) fn is_last_after(nacks: u8, params: &PdsParams) -> bool {
+    params.max_nack_retx_cnt != 31 && nacks >= params.max_nack_retx_cnt
+}
+
 impl Pdc {
     /// `PDS-RTO-001`: retransmits a packet that was not answered in time. `PDS-RTO-004`: the context fails after the
     /// last attempt.

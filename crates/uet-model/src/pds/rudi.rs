@@ -3,6 +3,7 @@
 use super::event::Dropped;
 use super::list::SlabKey;
 use super::protect::SecureContext;
+use super::retransmit::{is_last, is_last_after};
 use super::shared::{Hasher, Shared};
 use super::timers::{Alarm, Timer, backed_off};
 use crate::packet::Unbuildable;
@@ -161,8 +162,7 @@ impl Rudi {
     pub(super) fn timeout(&mut self, shared: &mut Shared, key: SlabKey) {
         let Some(out) = self.requests.get_mut(key as usize) else { return };
         out.alarm = Alarm::default();
-        let endless = matches!(shared.params.max_rto_retx_cnt, 15 | 31);
-        if !endless && out.timeouts >= shared.params.max_rto_retx_cnt {
+        if is_last(out.timeouts, &shared.params) {
             return self.fail(shared, key, Failure::TimedOut);
         }
         out.timeouts = out.timeouts.saturating_add(1);
@@ -192,10 +192,10 @@ impl Rudi {
         if class == NackClass::PdcFatal {
             return self.fail(shared, key, Failure::Ended(code.code()));
         }
-        if out.nacks >= shared.params.max_nack_retx_cnt {
+        if is_last_after(out.nacks, &shared.params) {
             return self.fail(shared, key, Failure::Refused(code.code()));
         }
-        out.nacks += 1;
+        out.nacks = out.nacks.saturating_add(1);
         if matches!(code, NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP) {
             return self.transmit(shared, key);
         }

@@ -168,8 +168,7 @@ pub(super) const RULES: &[Rule] = &[
                 t.try_configure("max_rto_retx_cnt", 1)?;
             }
             let code = t.value(&LIMITED);
-            let most = t.parameter("max_nack_retx_cnt");
-            require(most <= 50, format!("{most} retransmissions take too long"))?;
+            let most = t.nack_limit()?;
             let (mut target, written) = message_in_flight(t, 1)?;
             let mut seen = target.got.len();
             target.refuse(t, code, 1)?;

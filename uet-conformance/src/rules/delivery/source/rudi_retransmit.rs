@@ -58,10 +58,8 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_NACK_005])
         .over(&[&REFUSED])
         .run(|t| {
-            let most = t.parameter("max_nack_retx_cnt");
-            require(most <= 50, format!("{most} retransmissions take too long"))?;
             // The suite also refuses packets that the device retransmits at a timeout.
-            let most = (most + t.parameter("max_rto_retx_cnt")) as usize;
+            let most = (t.nack_limit()? + t.parameter("max_rto_retx_cnt")) as usize;
             let (written, seen, header) = rudi_write(t, 64)?;
             let (reverse, pkt_id, later) = (reverse_path(t, &seen), header.pkt_id(), t.later());
             let nack = rudi_nack(t.value(&REFUSED), pkt_id)?;

@@ -239,7 +239,7 @@ fn require_short_timeouts(t: &Test<'_>, ending: Ending) -> Outcome {
     let waits = matches!(ending, Ending::NoResource | Ending::Timeout | Ending::SynTimeout);
     match (t.parameter("max_rto_retx_cnt"), t.parameter("max_nack_retx_cnt")) {
         (8.., _) if waits => skip("the device retransmits for too long after timeouts"),
-        (_, 50..) if waits => skip("the device retransmits for too long after NACKs"),
+        (_, 31 | 50..) if waits => skip("the device retransmits for too long after NACKs"),
         _ => Ok(()),
     }
 }
