@@ -3090,6 +3090,11 @@ do -- pdc.lua
 local psn_add, psn_ahead, abs, min = U.psn_add, U.psn_ahead, math.abs, math.min
 
 local DEFAULT_RANGE = 1024
+-- The least distance of two PSNs that cannot belong to the same context. No window reaches so far. When an identifier
+-- is reused, the first PSN lies at least 2^16 from the last one (3.5.8).
+local FAR = 32768
+-- The number of contexts to look at for one identifier. Late packets may still belong to the older ones.
+local LIVES = 4
 -- Unacknowledged packets are forgotten after this many PSNs.
 local FORGET = 65536
 -- The unacknowledged packets of a half are counted in blocks of this many PSNs. An ACK skips empty blocks: one that
@@ -3112,7 +3117,7 @@ local types, next_headers = U.registries.PdsType, U.registries.NextHdr
 local REQUEST = set(types, "RUD_REQ", "ROD_REQ", "RUD_CC_REQ", "ROD_CC_REQ")
 local ACK = set(types, "ACK", "ACK_CC", "ACK_CCX")
 local NACK = set(types, "NACK", "NACK_CCX")
-local CONTROL, UUD = types.codes.CP, types.codes.UUD_REQ
+local CONTROL, UUD, CLOSE_COMMAND = types.codes.CP, types.codes.UUD_REQ, U.registries.CtlType.codes.CLOSE_COMMAND
 local RUDI_REQ, RUDI_RESP = types.codes.RUDI_REQ, types.codes.RUDI_RESP
 local TAKES_PSN = U.takes_psn
 local RESPONSE_DATA = set(next_headers, "UET_HDR_RESPONSE_DATA", "UET_HDR_RESPONSE_DATA_SMALL")
@@ -3127,8 +3132,8 @@ U.contexts, U.halves = C, H
 -- contexts they save 5 % of the memory.
 collectgarbage("setstepmul", 1000)
 function U.forget_all()
-  for _, fact in ipairs { "ends", "start", "nacks", "times", "measured", "messages" } do C[fact] = {} end
-  for _, fact in ipairs { "id", "packets", "bytes", "highest", "oldest", "cack", "range",
+  for _, fact in ipairs { "ends", "start", "closed", "nacks", "times", "measured", "messages" } do C[fact] = {} end
+  for _, fact in ipairs { "id", "earlier", "packets", "bytes", "highest", "oldest", "cack", "range",
     "retransmissions", "duplicates" } do H[fact] = {} end
   U.ends, U.frames, U.messages, U.sent, U.in_block = {}, {}, {}, {}, {}
   U.totals = { packets = 0, rudi = 0, uud = 0, tss = 0, malformed = 0 }
@@ -3165,39 +3170,51 @@ function U.direction_of(half)
   return half < 0 and "return" or "forward"
 end
 
--- Names a half with an identifier of its sender.
+-- Names a half with an identifier of its sender, which an earlier half may have had.
 local function name(ends, half, id)
+  local earlier = ends.contexts[id]
+  if earlier then H.earlier[half] = earlier end
   ends.contexts[id], H.id[half] = half, id
 end
 
-local function new_context(ends, id, from_initiator)
+local function new_context(ends, from_initiator)
   local context = #C.ends + 1
-  local half = from_initiator and context or -context
   C.ends[context] = from_initiator and ends or ends.back
-  if id and id ~= 0 then name(ends, half, id) end
-  return half
+  return from_initiator and context or -context
 end
 
--- Returns the half of a context that sent this packet.
-local function find(ends, own, other, from_initiator)
-  local half = own ~= 0 and ends.contexts[own]
-  if half then
-    local id = H.id[-half]
-    if other and other ~= 0 and not id then name(ends.back, -half, other) end
-    if not other or not id or id == other then return half end
+local function near(psn, known)
+  return known and abs(psn_ahead(psn, known)) < FAR
+end
+
+-- Returns true if a PSN may belong to a half. The first one is near Start_PSN.
+local function reaches(half, psn)
+  local highest, cack, start = H.highest[half], H.cack[half], C.start[abs(half)]
+  if highest or cack then return near(psn, highest) or near(psn, cack) end
+  return not start or near(psn, start)
+end
+
+-- Returns true if a half can have sent a packet with these identifiers, Start_PSN, and PSN of its own or of the other
+-- half. Any of them may be missing.
+local function fits(half, own, other, start, psn, answered)
+  local context = abs(half)
+  if own and (H.id[half] or own) ~= own or other and (H.id[-half] or other) ~= other then return false end
+  if start and (C.closed[context] or not near(start, C.start[context] or start)) then return false end
+  return (not psn or reaches(half, psn)) and (not answered or reaches(-half, answered))
+end
+
+-- Returns the newest half that fits, of those whose sender (`side` 1) or receiver (`side` -1) has an identifier.
+local function newest(ends, id, side, ...)
+  local half = id and ends.contexts[id]
+  for _ = 1, LIVES do
+    if not half or fits(side * half, ...) then return half and side * half end
+    half = H.earlier[half]
   end
-  local peer = other and other ~= 0 and ends.back.contexts[other]
-  if peer then
-    half = -peer
-    local id = H.id[half]
-    if not id or id == own or own == 0 then
-      if own ~= 0 then name(ends, half, own) end
-      return half
-    end
-  end
-  half = new_context(ends, own, from_initiator)
-  if other and other ~= 0 then name(ends.back, -half, other) end
-  return half
+end
+
+-- Returns the half of a context that sent a packet with these identifiers and PSNs.
+local function find(ends, own, other, ...)
+  return newest(ends, own, 1, own, other, ...) or newest(ends.back, other, -1, own, other, ...)
 end
 
 local function count(counts, half, by)
@@ -3287,6 +3304,7 @@ end
 -- Only a second pass needs further facts of a `forgotten` packet. Without one, its table need not grow for them.
 local function acknowledged(p, a, e, half, forgotten)
   if e.acked_in then return end
+  if e.closes then C.closed[abs(half)] = true end
   if U.shows_again or not forgotten then e.acked_in, e.response_time = p.number, p.time - e[TIME] end
   local nth = (a.acks_count or 0) + 1
   a.acks_count = nth
@@ -3406,29 +3424,36 @@ function U.follow(p)
   end
   local own, other = pds["pds.spdcid"], pds["pds.dpdcid"]
   if not own or pds["pds.flags.nt"] == 1 then return {} end
+  own, other = own ~= 0 and own, other ~= 0 and other
   local request = REQUEST[kind]
-  local from_initiator = request and not RESPONSE_DATA[pds["pds.next_hdr"]] or kind == CONTROL
-  local half = find(ends, own, other, from_initiator)
-  local context = abs(half)
-  local offset = pds["pds.psn_offset"]
-  if offset and (request or kind == CONTROL) then
-    local start = psn_add(pds["pds.psn"], -offset)
-    local known = C.start[context]
-    if known and known ~= start and half > 0 then
-      -- The initiator reuses the identifier for a new context.
-      half = new_context(ends, own, true)
-      context = half
+  local psn = (request or kind == CONTROL and TAKES_PSN[pds["pds.ctl_type"]]) and pds["pds.psn"]
+  local offset = psn and pds["pds.psn_offset"]
+  local start = offset and psn_add(psn, -offset)
+  local answered = pds["pds.nack_psn"] or pds["pds.ack_psn_offset"] and pds["pds.cack_psn"]
+  local half = find(ends, own, other, start, psn, answered)
+  if not half and answered then
+    -- A target may refuse a PSN because it lies far outside the window. An ACK of such a PSN contradicts the open
+    -- context that it names (PDS-PSN-002). Without Start_PSN, it may belong to another one.
+    local named = find(ends, own, other)
+    if NACK[kind] then
+      half = named
+    elseif named and C.start[abs(named)] and not C.closed[abs(named)] then
+      return { ack_unseen = true }
     end
-    C.start[context] = start
   end
+  half = half or new_context(ends, request and not RESPONSE_DATA[pds["pds.next_hdr"]] or kind == CONTROL)
+  if own and not H.id[half] then name(ends, half, own) end
+  if other and not H.id[-half] then name(ends.back, -half, other) end
+  local context = abs(half)
+  if start then C.start[context] = C.start[context] or start end
   -- An ACK gets names for which there is room from the start.
   local a = ACK[kind] and { half, p.number, p.time, false, response_time = nil, acks = nil, acks_count = nil }
     or { half, p.number, p.time, false }
   if request then
-    on_request(p, a, half, pds["pds.psn"], pds["pds.flags.retx"])
+    on_request(p, a, half, psn, pds["pds.flags.retx"])
     if p.ses and p.ses["ses.list"] then
       if a.retransmission or a.duplicate then
-        local first = U.sent[place(half, pds["pds.psn"])]
+        local first = U.sent[place(half, psn)]
         a[MESSAGE] = a[MESSAGE] or first and first.answers
       else
         U.message_response(p, a, half)
@@ -3436,8 +3461,8 @@ function U.follow(p)
       end
     end
   elseif kind == CONTROL then
-    if TAKES_PSN[pds["pds.ctl_type"]] then on_request(p, a, half, pds["pds.psn"], pds["pds.flags.retx"])
-    else count(H.packets, half) end
+    if pds["pds.ctl_type"] == CLOSE_COMMAND then a.closes = true end
+    if psn then on_request(p, a, half, psn, pds["pds.flags.retx"]) else count(H.packets, half) end
   else
     count(H.packets, half)
     if ACK[kind] then on_ack(p, a, half, pds) elseif NACK[kind] then on_nack(p, a, half, pds) end

@@ -1,8 +1,8 @@
 //! Analysis of several packets together. These tests need tshark; `wireshark/test` runs them.
 
 use super::{Captured, SCRIPT, Scratch, capture, tshark, write_capture};
-use uet_wire::pds::{Ack, PdsBuf, Request, Rudi};
-use uet_wire::registry::NextHdr;
+use uet_wire::pds::{Ack, Control, PdsBuf, Request, Rudi};
+use uet_wire::registry::{CtlType, NextHdr};
 use uet_wire::{FrameBuilder, PdcId, Psn, PsnOffset};
 
 const CLASH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/tshark/clash.lua");
@@ -138,6 +138,49 @@ fn oddities_over_several_packets_are_found() {
     assert_eq!(shown(5), ["uet.pdc"], "acknowledged before it was seen: no more is known");
     assert_eq!(shown(6), ["uet.answer_in"]);
     assert_eq!(shown(7), ["uet.answer_to"]);
+}
+
+/// Endpoints reuse identifiers, in either direction. PSNs that no window reaches tell the contexts apart (3.5.8).
+#[test]
+#[ignore = "needs tshark: wireshark/test"]
+fn reused_identifiers_name_another_context() {
+    let open = |source: u16, psn: u32| {
+        let request = Request::rud().syn(true).clear_psn_offset(-1).psn(Psn(psn)).spdcid(PdcId(source));
+        request.pdc_info(0).psn_offset(PsnOffset::ZERO).done().unwrap()
+    };
+    let ack = |source: u16, target: u16, cack: u32| {
+        Ack::build().cack_psn(Psn(cack)).spdcid(PdcId(source)).dpdcid(PdcId(target)).done().unwrap()
+    };
+    let late = Request::rud().clear_psn_offset(-1).psn(Psn(101)).spdcid(PdcId(1)).dpdcid(PdcId(9));
+    let close = Control::build(CtlType::CLOSE_COMMAND).ar(true).psn(Psn(100_001));
+    let close = close.spdcid(PdcId(1)).dpdcid(PdcId(9));
+    let packets = [
+        frame_of(open(1, 100), false),
+        frame_of(ack(9, 1, 100), true),
+        frame_of(open(1, 100_000), false),
+        frame_of(ack(9, 1, 100_000), true),
+        frame_of(late.done().unwrap(), false),
+        frame_of(ack(9, 1, 1_000_000), true),
+        frame_of(close.done().unwrap(), false),
+        frame_of(ack(9, 1, 100_001), true),
+        frame_of(open(1, 100_002), false),
+        frame_of(open(9, 500_000), true),
+        frame_of(ack(1, 9, 500_000), false),
+    ];
+    let file = Scratch::new("pcap");
+    write_capture(&file.0, 1, &packets);
+    let frames = fields(&file, &["uet.pdc", "uet.pdc.direction", "uet.acked_in"]);
+    let shown: Vec<String> = frames.iter().map(|frame| frame.join(" ")).collect();
+    assert_eq!(shown[..2], ["0 forward 2", "0 return "]);
+    assert_eq!(shown[2..4], ["1 forward 4", "1 return "]);
+    assert_eq!(shown[4], "0 forward ", "late");
+    assert_eq!(shown[5], "  ", "an ACK of no context");
+    assert_eq!(shown[6..8], ["1 forward 8", "1 return "]);
+    assert_eq!(shown[8], "2 forward ", "the identifiers of a closed context are free");
+    assert_eq!(shown[9..], ["3 forward 11", "3 return "], "from the target of the others");
+    let name = file.0.to_str().unwrap();
+    let arguments = ["-r", name, "-Y", "uet.analysis.ack_unseen", "-T", "fields", "-e", "frame.number"];
+    assert_eq!(tshark(&[SCRIPT], &arguments).trim(), "6");
 }
 
 #[test]

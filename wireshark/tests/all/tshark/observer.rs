@@ -143,9 +143,9 @@ fn dissected(file: &Path) -> BTreeMap<u64, Shared> {
 
 /// Compares a capture. Returns how many packets of contexts were compared, and how many packets differ.
 ///
-/// The captures of single packets reuse identifiers as no endpoint does. The dissector starts a new context if
-/// Start_PSN or the peer's identifier changes. The observer does so if PSNs lie far apart. A context that only one of
-/// them starts is left out from that packet on.
+/// The captures of single packets reuse identifiers as no endpoint does. Both start a new context if PSNs lie far
+/// apart. The dissector also does so if the peer's identifier changes. A context that only one of them starts is left
+/// out from that packet on.
 fn agree(file: &Path) -> (usize, usize) {
     let (mut observed, dissected) = (observed(file), dissected(file));
     let mut pairs: [BTreeMap<u64, u64>; 2] = Default::default();
