@@ -11,9 +11,8 @@ pub(crate) struct Flow {
     pub(crate) packets: u32,
     /// The next packet to hand to packet delivery.
     pub(crate) next: u32,
-    /// The number of packets that are acknowledged or have failed.
+    /// The number of packets that are acknowledged.
     pub(crate) acknowledged: u32,
-    pub(crate) failed: u32,
     /// The number of bytes that have arrived.
     pub(crate) delivered: u64,
     /// The number of bytes that had arrived when the steady state began.
@@ -32,7 +31,6 @@ impl Flow {
             context,
             next: 0,
             acknowledged: 0,
-            failed: 0,
             delivered: 0,
             delivered_before: 0,
             started: None,

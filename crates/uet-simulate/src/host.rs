@@ -121,11 +121,6 @@ impl Host {
                 Indication::Resumed(Via::Route(route)) => {
                     self.feed(now, mtu, flows, route.context);
                 }
-                Indication::Failed { message, .. } => {
-                    if let Some(flow) = flows.get_mut(message.0 as usize) {
-                        flow.failed += 1;
-                    }
-                }
                 _ => {}
             }
         }

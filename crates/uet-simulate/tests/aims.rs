@@ -44,6 +44,17 @@ fn a_flow_that_is_alone_takes_3_percent_more_than_the_ideal_at_most() {
     }
 }
 
+/// Switches trim some packets hundreds of times. No source gives up.
+#[test]
+fn all_flows_of_a_large_incast_end() {
+    let outcome = run(&Scenario {
+        topology: Topology::Single { hosts: 401 },
+        traffic: Traffic::Incast { senders: 400, size: 100_000 },
+        ..Scenario::default()
+    });
+    assert_eq!(outcome.flows.iter().filter(|flow| flow.completed.is_none()).count(), 0);
+}
+
 /// A PROBE takes a small part of the round trip of a full packet on these links.
 #[test]
 fn short_links_do_not_keep_the_window_below_the_pipe() {

@@ -93,6 +93,7 @@ configurations! {
         "max_rto_retx_cnt": 1, "max_nack_retx_cnt": 1, "default_mpr": 24, "infer_loss_packets": 1,
         "idle_time": 1_000_000
     };
+    never_gives_up: {"max_rto_retx_cnt": 31, "max_nack_retx_cnt": 31};
     keeps_big_endian_memory: {"byte_order": "big", "explicit_read": true};
     infers_loss: {"fast_loss_packets": 4, "infer_loss_packets": 3, "first_pdcid": 28672, "paths": "recycling"};
 }
