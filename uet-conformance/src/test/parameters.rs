@@ -122,6 +122,15 @@ impl Test<'_> {
         Ok(())
     }
 
+    /// Returns Max_RTO_Retx_Cnt. Skips the rule if that many retransmissions take too long or have no end.
+    pub(crate) fn timeout_limit(&self) -> Result<u64, Stop> {
+        match self.parameter("max_rto_retx_cnt") {
+            15 | 31 => skip("the device retransmits without end"),
+            count if count > 7 => skip(format!("{count} retransmissions take too long")),
+            count => Ok(count),
+        }
+    }
+
     /// Returns Max_NACK_Retx_Cnt. Skips the rule if that many retransmissions take too long or have no end.
     pub(crate) fn nack_limit(&self) -> Result<u64, Stop> {
         match self.parameter("max_nack_retx_cnt") {

@@ -167,8 +167,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("tss-new-start/nack-limit", "An initiator gives up after Max_NACK_Retx_Cnt NACKs NEW_START_PSN")
         .checks(&[PDS_NACK_005])
         .run(|t| {
-            let nacks = t.parameter("max_nack_retx_cnt");
-            require(nacks <= 50, format!("{nacks} retransmissions take too long"))?;
+            let nacks = t.nack_limit()?;
             t.secure(t.value(&SECURED))?;
             let (written, mut target) = write_in_flight(t)?;
             // Timeouts may count too.

@@ -129,6 +129,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("tss-send/after-failure", "The counter goes on after an operation that nobody has answered")
         .checks(&[TSS_CTR_001, PDS_RTO_004])
         .run(|t| {
+            t.timeout_limit()?;
             t.secure(t.value(&SECURED))?;
             let peer = t.peer(0)?;
             let lost = t.post(post(PostKind::Write, peer, 64))?;

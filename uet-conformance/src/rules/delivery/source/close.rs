@@ -2,7 +2,7 @@
 
 use super::steps::{
     ack_control, close, expect_another_context, expect_close, expect_no_close, read_data, request_close,
-    retransmission_limit, serve_whole,
+    serve_whole,
 };
 use crate::prelude::*;
 use crate::rules::steps::{expect_source_closes_in_range, retransmissions};
@@ -254,7 +254,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-close/limit", "CLOSE_COMMAND is retransmitted at most Max_RTO_Retx_Cnt times")
         .checks(&[PDS_RTO_003, PDS_CLOSE_002, PDS_RTO_004, PDS_SYN_001, PDS_SYN_007])
         .run(|t| {
-            let most = retransmission_limit(t)? as usize;
+            let most = t.timeout_limit()? as usize;
             let (peer, target, _) = open_and_close(t)?;
             let span = t.until_given_up();
             t.pause(span)?;

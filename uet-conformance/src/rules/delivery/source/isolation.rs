@@ -1,7 +1,7 @@
 //! Isolation of the contexts of a source: two are in use at the same time, and each behaves as if it were
 //! alone (section 3.5). With the values `wrap` and `half` of START, they have equal PSNs.
 
-use super::steps::{retransmission_limit, smallest_range};
+use super::steps::smallest_range;
 use crate::Show;
 use crate::prelude::*;
 use crate::rules::steps::{ORDER, ends_first};
@@ -259,7 +259,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let failure = t.value(&FAILURE);
             if failure.is_none() {
-                retransmission_limit(t)?;
+                t.timeout_limit()?;
             }
             let (routes, targets) = establish_two(t)?;
             let ([fails, reads], [mut failing, mut reading]) =

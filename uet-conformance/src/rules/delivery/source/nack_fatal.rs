@@ -1,6 +1,6 @@
 //! NACKs that end a context at its initiator (section 3.5).
 
-use super::steps::{check_apart, retransmission_limit};
+use super::steps::check_apart;
 use crate::Show;
 use crate::prelude::*;
 use crate::rules::delivery::rule;
@@ -126,7 +126,7 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let (code, over) = t.value(&END);
             if code.is_none() {
-                retransmission_limit(t)?;
+                t.timeout_limit()?;
             }
             let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let read = t.post(post(PostKind::Read, peer, 200))?;

@@ -1,6 +1,6 @@
 //! Retransmissions at an initiator: timeouts, limits, and the effect of SACK bitmaps (section 3.5).
 
-use super::steps::{check_apart, retransmission_limit};
+use super::steps::check_apart;
 use crate::prelude::*;
 use crate::rules::steps::{message_in_flight, require_retransmissions, retransmissions};
 
@@ -111,7 +111,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("retransmit/limit", "A packet is retransmitted at most Max_RTO_Retx_Cnt times")
         .checks(&[PDS_RTO_003, PDS_RTO_004])
         .run(|t| {
-            let most = retransmission_limit(t)? as usize;
+            let most = t.timeout_limit()? as usize;
             let (mut target, written) = message_in_flight(t, 1)?;
             target.watch(t, t.until_given_up())?;
             let times = target.times(1);
@@ -122,7 +122,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("retransmit/failure", "After the last retransmission, every operation of the context fails")
         .checks(&[PDS_RTO_004])
         .run(|t| {
-            retransmission_limit(t)?;
+            t.timeout_limit()?;
             let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
             let one = t.post(post(PostKind::Write, peer, 64))?;
             let other = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
@@ -136,7 +136,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("retransmit/after-failure", "After a context fails, the next message opens another context")
         .checks(&[PDS_RTO_004, PDS_SYN_001, PDS_SYN_007])
         .run(|t| {
-            retransmission_limit(t)?;
+            t.timeout_limit()?;
             let (mut target, written) = message_in_flight(t, 1)?;
             target.watch(t, t.until_given_up())?;
             t.fails(PDS_RTO_004, written, t.soon())?;

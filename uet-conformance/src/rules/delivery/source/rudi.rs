@@ -1,8 +1,6 @@
 //! RUDI requests of a device and their responses: pkt_ids, completions, replies to ignore (section 3.5.6).
 
-use super::steps::{
-    expect_reply_ignored, expect_rudi_retransmission, read_data, respond, retransmission_limit, rudi_write,
-};
+use super::steps::{expect_reply_ignored, expect_rudi_retransmission, read_data, respond, rudi_write};
 use crate::prelude::*;
 use crate::rules::steps::{
     build_rudi_response, post_idempotent, retransmissions, reverse_path, rudi_request,
@@ -293,7 +291,7 @@ pub(super) const RULES: &[Rule] = &[
             // Three requests end in turn on a device with room for two.
             let end = t.value(&END);
             if end == RudiEnd::TimedOut {
-                retransmission_limit(t)?;
+                t.timeout_limit()?;
             }
             t.try_configure("rudi_requests", 2)?;
             t.try_configure("max_operations", 2)?;

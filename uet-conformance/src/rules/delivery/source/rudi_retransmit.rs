@@ -1,8 +1,6 @@
 //! Retransmissions of RUDI requests: timeouts, NACKs, and their limits (section 3.5.6).
 
-use super::steps::{
-    expect_reply_ignored, expect_rudi_retransmission, respond, retransmission_limit, rudi_write,
-};
+use super::steps::{expect_reply_ignored, expect_rudi_retransmission, respond, rudi_write};
 use crate::prelude::*;
 use crate::rules::steps::{
     post_idempotent, require_retransmissions, retransmissions, reverse_path, rudi_request,
@@ -79,7 +77,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("source-rudi/limit", "A RUDI operation fails after Max_RTO_Retx_Cnt retransmissions")
         .checks(&[PDS_RTO_003, PDS_RTO_004])
         .run(|t| {
-            let most = retransmission_limit(t)? as usize;
+            let most = t.timeout_limit()? as usize;
             let (written, _, header) = rudi_write(t, 64)?;
             let within = t.until_given_up();
             t.pause(within)?;

@@ -27,15 +27,6 @@ pub(super) fn check_apart(t: &mut Test<'_>, target: &Target, last: Psn, id: PdcI
     t.holds(PDS_SYN_007, "another PDCID, or a PSN 2^16 away", held, seen);
 }
 
-/// Returns Max_RTO_Retx_Cnt. Skips the rule if that many retransmissions take too long or have no end.
-pub(super) fn retransmission_limit(t: &Test<'_>) -> Result<u64, Stop> {
-    match t.parameter("max_rto_retx_cnt") {
-        15 | 31 => skip("the device retransmits without end"),
-        count if count > 7 => skip(format!("{count} retransmissions take too long")),
-        count => Ok(count),
-    }
-}
-
 /// Sets the smallest default window if the device permits it. Returns the default range.
 pub(super) fn smallest_range(t: &mut Test<'_>) -> Result<u32, Stop> {
     t.try_configure("default_mpr", 1)?;

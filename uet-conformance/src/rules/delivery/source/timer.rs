@@ -1,6 +1,5 @@
 //! The retransmission timer of each kind of packet: its timeout, count and limit (section 3.5).
 
-use super::steps::retransmission_limit;
 use crate::axis::Carrier;
 use crate::prelude::*;
 use crate::rules::steps::{
@@ -294,7 +293,7 @@ fn key_of(seen: &RxPacket) -> Option<(Key, bool)> {
 
 /// Returns Max_RTO_Retx_Cnt. Skips the rule if it is 0, or too large to wait for the last retransmission.
 fn positive_limit(t: &Test<'_>) -> Result<u64, Stop> {
-    let limit = retransmission_limit(t)?;
+    let limit = t.timeout_limit()?;
     require(limit > 0, "the device does not retransmit")?;
     Ok(limit)
 }
