@@ -38,6 +38,8 @@ impl Judgments {
 #[derive(Debug, Default)]
 pub(super) struct DirectionDoubts {
     pub(super) suspicions: BTreeMap<&'static str, Suspicion>,
+    /// True if a first transmission came after one with a higher PSN: the network reorders packets.
+    pub(super) reordered: bool,
     /// ACKs in a row that left the highest CLEAR_PSN above every PSN acknowledged.
     pub(super) untold: u32,
     /// The message id in the last data of a read that was not observed.

@@ -131,7 +131,11 @@ impl Rules<'_> {
                 });
             }
         }
-        if let Some((ahead, number)) = flow.ahead.filter(|(ahead, _)| index < *ahead && !flow.renumbered) {
+        // Once a network has reordered packets, this one may be late, and the capture may lack the one that was named.
+        let reordered = &mut self.doubts[side as usize].reordered;
+        *reordered |= flow.highest > Some(index);
+        let in_order = !*reordered && !flow.renumbered;
+        if let Some((ahead, number)) = flow.ahead.filter(|(ahead, _)| index < *ahead && in_order) {
             // Records may be in another order than the packets, but not by this much.
             const FAR: i64 = 64;
             let early = self.suspect(side, "ack that names what was not sent", true, 2);

@@ -217,6 +217,21 @@ fn an_ack_does_not_name_a_psn_in_advance() {
     finds(&[&ahead(9)[..], &[request(7, same)]].concat(), &[("PDS-PSN-002", 5)]);
 }
 
+/// The network reorders packets, and the capture lacks the one that an ACK names.
+#[test]
+fn a_reordered_packet_may_be_missing() {
+    let order = [5, 7, 8, 10, 11, 13, 6, 12, 9];
+    let told = |sent: &[u32]| {
+        let has = |psn: &u32| sent.contains(psn);
+        ack((6..).take_while(has).last().unwrap_or(5), *sent.last().unwrap())
+    };
+    let exchange = |at: usize| [request(order[at], same), told(&order[..=at])];
+    for gap in 1..order.len() {
+        let frames = (0..order.len()).flat_map(|at| exchange(at).into_iter().skip(usize::from(at == gap)));
+        finds(&frames.collect::<Vec<_>>(), &[]);
+    }
+}
+
 /// Returns the findings of packets with their times in milliseconds.
 fn timed(frames: &[(u64, Vec<u8>)]) -> Vec<&'static str> {
     let mut checker = Checker::default();
