@@ -148,9 +148,7 @@ impl Direction {
         }
         // Requests beyond the limit are forgotten before their ACK.
         if self.forgotten.is_none_or(|(_, last)| last <= to) {
-            let (requests, controls) =
-                (self.requests.range(to + 1..=cack), self.controls.range(to + 1..=cack));
-            let seen = (requests.count() + controls.count()) as u64;
+            let seen = self.sent_between(to, cack) as u64;
             self.unseen += ((cack - to) as u64).saturating_sub(seen);
         }
         self.counted = Some((above, cack));

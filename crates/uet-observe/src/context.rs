@@ -248,6 +248,21 @@ impl Direction {
         self.cack.map(|(cack, _)| self.psn((cack + 1..).take_while(settled).last().unwrap_or(cack)))
     }
 
+    /// Returns the number of PSNs from `start` to the highest one sent or acknowledged that were not observed.
+    pub(crate) fn lacking(&self, start: Psn) -> u64 {
+        let start = self.index(start);
+        let (above, to) = self.counted.unwrap_or((start - 1, start - 1));
+        let last = self.highest.max(self.told).unwrap_or(to).max(to);
+        let after = last - to - self.sent_between(to, last) as i64;
+        self.unseen + u64::try_from(above + 1 - start + after).unwrap_or(0)
+    }
+
+    /// Returns the number of observed packets above an index, up to another one that is not below it.
+    pub(crate) fn sent_between(&self, above: i64, to: i64) -> usize {
+        let sent = (self.requests.range(above + 1..to + 1), self.controls.range(above + 1..to + 1));
+        sent.0.count() + sent.1.count()
+    }
+
     /// Returns the bytes in flight: sent and not acknowledged, counted from PDS on.
     pub fn in_flight(&self) -> usize {
         self.unacknowledged.values().map(|(_, bytes)| bytes).sum()

@@ -42,8 +42,8 @@ pub(super) struct DirectionDoubts {
     pub(super) reordered: bool,
     /// ACKs in a row that left the highest CLEAR_PSN above every PSN acknowledged.
     pub(super) untold: u32,
-    /// The message id in the last data of a read that was not observed.
-    pub(super) unread: Option<u16>,
+    /// The number of reads that were not observed, by the first data of each.
+    pub(super) unread: u64,
     /// The time of the first CLOSE_REQUEST.
     pub(super) close_asked: Option<Duration>,
     /// The last NACK PDC_HDR_MISMATCH of the initiator for a packet of this context.

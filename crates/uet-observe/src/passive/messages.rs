@@ -27,11 +27,6 @@ impl Rules<'_> {
         if self.received().reads.is_empty() {
             return;
         }
-        let (id, reader) = (header.read_request_message_id(), self.sender.other());
-        // The capture may lack all requests of one read, and those of a second.
-        let unread = read.is_none() && self.doubts[reader as usize].unread.replace(id) != Some(id);
-        let strange = self.suspect(reader, "data of no read", unread, 3);
-        self.hold(SES_READ_005, None, !strange, || format!("no read has the message id {id}"));
         // After the end of the data, this may belong to the next read, whose request is missing.
         let Some(read) = read.filter(|read| !read.over) else { return };
         let (said, asked) = (header.modified_length(), read.bytes);
@@ -50,6 +45,27 @@ impl Rules<'_> {
         self.hold(SES_READ_004, with, in_ack == before.in_ack, || {
             "data of one read in an ACK and in a request".into()
         });
+    }
+
+    /// Rule of a request with the first data of a read: its initiator has sent that read. (An ACK with data names the
+    /// request: `PDS-ACK-016`.)
+    pub(super) fn is_of_a_read(&mut self, read: Option<ReadRequest>) {
+        let (flow, reader) = (self.received(), self.sender.other());
+        let Some(Ses::ResponseData(header)) = self.packet.uet.ses else { return };
+        // A capture from the middle lacks the earlier reads.
+        let Some((start, _)) = self.context.start.filter(|_| self.context.initiator == Some(reader)) else {
+            return;
+        };
+        if header.message_offset() > 0 || flow.renumbered {
+            return;
+        }
+        let unread = &mut self.doubts[reader as usize].unread;
+        *unread += u64::from(read.is_none());
+        // Each PSN that the capture lacks may be that of a read. Data may come before the ACK that shows such a PSN.
+        let unasked = read.is_none() && *unread > flow.lacking(start);
+        let strange = self.suspect(reader, "data of no read", unasked, 3);
+        let id = header.read_request_message_id();
+        self.hold(SES_READ_005, None, !strange, || format!("no read has the message id {id}"));
     }
 
     /// Returns whether a message has no first packet below this PSN. All packets from Start_PSN on must be known.

@@ -48,6 +48,7 @@ impl Rules<'_> {
             Some(earlier) => self.repeated(flow, &earlier, sent),
             None if flow.is_forgotten(index) => {}
             None => {
+                self.is_of_a_read(read);
                 if !sent.retx {
                     self.first_transmission(flow, index, sent);
                 }
