@@ -403,7 +403,7 @@ impl Measured {
         self.earlier_unseen + self.observer.unseen()
     }
 
-    /// Returns the number of ACKs and NACKs that belong to no request of the captures.
+    /// Returns the number of replies that belong to no request of the captures.
     pub fn unmatched(&self) -> u64 {
         self.earlier_unmatched + self.observer.unmatched()
     }

@@ -93,10 +93,11 @@ impl Observer {
         self.first_unseen
     }
 
-    /// Returns the number of ACKs and NACKs that belong to no observed request: in their context, the receiver was not
-    /// observed to send anything. The capture may lack its packets, or the replies name another context.
+    /// Returns the number of ACKs, NACKs and RUDI responses that belong to no observed request: the receiver was not
+    /// observed to send anything in their context, or a request with their `pkt_id`. The capture may lack its packets,
+    /// or the replies name another context or request.
     pub fn unmatched(&self) -> u64 {
-        self.unmatched
+        self.unmatched + self.rudi.unmatched
     }
 
     /// Returns the open contexts in no particular order.

@@ -28,6 +28,8 @@ pub enum RudiFacts {
         answers: Option<u64>,
         /// True if a request with its `pkt_id` was observed; `None` if no request of that sender was.
         known: Option<bool>,
+        /// True if a request of that sender has no response yet, and was sent again.
+        awaited: bool,
     },
 }
 
@@ -62,13 +64,23 @@ impl RudiQuestion {
     }
 }
 
-/// An unanswered request: its digest, the number of its last transmission, and its header.
-type Unanswered = (Option<u64>, u64, Option<RudiQuestion>);
+/// An unanswered request.
+#[derive(Clone, Copy, Debug)]
+struct Unanswered {
+    digest: Option<u64>,
+    /// The number of its last transmission.
+    number: u64,
+    question: Option<RudiQuestion>,
+    /// True if it was sent again.
+    again: bool,
+}
 
 /// The RUDI requests from one address to another.
 #[derive(Debug, Default)]
 struct Requests {
     unanswered: HashMap<u32, Unanswered, RandomState>,
+    /// The number of unanswered requests that were sent again.
+    again: usize,
     used: RangeInclusiveSet<u32>,
 }
 
@@ -77,6 +89,8 @@ struct Requests {
 pub(crate) struct Rudi {
     requests: HashMap<(IpAddr, IpAddr), Requests, RandomState>,
     kept: usize,
+    /// The number of responses without an observed request.
+    pub(crate) unmatched: u64,
 }
 
 impl Rudi {
@@ -85,7 +99,7 @@ impl Rudi {
         match header.prologue().kind() {
             PdsType::RUDI_REQ => {
                 if self.kept >= KEPT {
-                    *self = Rudi::default();
+                    *self = Rudi { unmatched: self.unmatched, ..Rudi::default() };
                 }
                 let requests = self.requests.entry((packet.src, packet.dst)).or_default();
                 requests.used.insert(id..=id);
@@ -94,26 +108,38 @@ impl Rudi {
                     requests.used.remove(lowest);
                 }
                 let before = requests.unanswered.get(&id).copied();
-                let digest_known = digest.or(before.and_then(|(digest, ..)| digest));
                 // If requests of this identifier differ, the response may be about any of them.
-                let changed = before.is_some_and(|(before, _, question)| {
+                let changed = before.is_some_and(|Unanswered { digest: before, question, .. }| {
                     question.is_none() || before.zip(digest).is_some_and(|(before, now)| before != now)
                 });
-                let question = RudiQuestion::of(packet).filter(|_| !changed);
-                requests.unanswered.insert(id, (digest_known, packet.number, question));
+                let now = Unanswered {
+                    digest: digest.or(before.and_then(|before| before.digest)),
+                    number: packet.number,
+                    question: RudiQuestion::of(packet).filter(|_| !changed),
+                    again: before.is_some(),
+                };
+                requests.unanswered.insert(id, now);
+                requests.again += usize::from(before.is_some_and(|before| !before.again));
                 self.kept += usize::from(before.is_none());
-                let earlier = before.map(|(digest, number, _)| (digest, number));
+                let earlier = before.map(|before| (before.digest, before.number));
                 Some(RudiFacts::Request { digest, earlier })
             }
             PdsType::RUDI_RESP => {
-                let requests = self.requests.get_mut(&(packet.dst, packet.src));
-                let known = requests.as_ref().map(|requests| requests.used.contains(&id));
-                let answered = requests.and_then(|requests| requests.unanswered.remove(&id));
+                let Some(requests) = self.requests.get_mut(&(packet.dst, packet.src)) else {
+                    self.unmatched += 1;
+                    let (question, answers, known, awaited) = (None, None, None, false);
+                    return Some(RudiFacts::Response { question, answers, known, awaited });
+                };
+                let known = requests.used.contains(&id);
+                let answered = requests.unanswered.remove(&id);
+                requests.again -= usize::from(answered.is_some_and(|answered| answered.again));
                 self.kept -= usize::from(answered.is_some());
+                self.unmatched += u64::from(!known);
                 Some(RudiFacts::Response {
-                    question: answered.and_then(|(.., question)| question),
-                    answers: answered.map(|(_, number, _)| number),
-                    known,
+                    question: answered.and_then(|answered| answered.question),
+                    answers: answered.map(|answered| answered.number),
+                    known: Some(known),
+                    awaited: requests.again > 0,
                 })
             }
             _ => None,

@@ -80,7 +80,10 @@ fn packets_that_were_not_observed_are_counted_by_their_replies() {
         let ack = Ack::build().cack_psn(Psn(psn)).spdcid(HERE).dpdcid(THERE);
         (B, A, bytes(ack.done().unwrap()))
     };
+    let asks = |id| (A, B, bytes(pds::Rudi::request(id).done().unwrap()));
+    let answers = |id| (B, A, bytes(pds::Rudi::response(id).done().unwrap()));
     let conversations = [
+        (vec![answers(1), asks(2), answers(2), answers(2), answers(3)], [0, 2]),
         (vec![(A, B, opens(5)), sent(6), acked(6)], [0, 0]),
         (vec![(A, B, opens(5)), sent(7), acked(5), acked(8)], [2, 0]),
         (vec![(A, B, opens(5)), sent(7), acked(8), acked(8), sent(8), sent(7)], [1, 0]),

@@ -255,7 +255,7 @@ impl CaptureChecker {
         self.checker.first_unseen()
     }
 
-    /// Returns the number of ACKs and NACKs that belong to no request of the capture.
+    /// Returns the number of replies that belong to no request of the capture.
     pub fn unmatched(&self) -> u64 {
         self.checker.unmatched()
     }

@@ -152,7 +152,7 @@ impl Checker {
         self.earlier_first_unseen.or(self.observer.first_unseen())
     }
 
-    /// Returns the number of ACKs and NACKs that belong to no request of the capture.
+    /// Returns the number of replies that belong to no request of the capture.
     pub fn unmatched(&self) -> u64 {
         self.earlier_unmatched + self.observer.unmatched()
     }

@@ -35,12 +35,14 @@ impl Doubts {
                     format!("pkt_id {id:#x} names another request that is not answered")
                 });
             }
-            RudiFacts::Response { known: Some(known), question, answers } => {
+            RudiFacts::Response { known: Some(known), question, answers, awaited } => {
                 if let (Some(question), Some(with)) = (question, answers) {
                     response(judge, packet, question, with);
                 }
                 let [_, unasked] = self.0.entry((dst, src)).or_default();
-                let often = unasked.add(!known, 3);
+                // The capture may lack the request. But a wrong pkt_id leaves a request without a response, which is then
+                // sent again.
+                let often = unasked.add(!known && awaited, 3);
                 judge.hold(src, PDS_RUDI_002, number, None, !often, || {
                     format!("no request has pkt_id {id:#x}")
                 });

@@ -420,6 +420,11 @@ fn rudi_number_names_one_request_and_response() {
     };
     finds(&[asks(1, 1), asks(1, 1), answers(1), asks(1, 2)], &[]);
     finds(&[asks(1, 1), asks(1, 2), asks(1, 3), asks(1, 4)], &[("PDS-RUDI-001", 4)]);
-    finds(&[asks(1, 1), answers(2), answers(3)], &[]);
-    finds(&[asks(1, 1), answers(2), answers(3), answers(4)], &[("PDS-RUDI-002", 4)]);
+    // The capture may lack the requests, if none waits for a response so long that it is sent again.
+    let strange = [answers(2), answers(3), answers(4)];
+    let then = |asked: &[Vec<u8>]| [asked, &strange].concat();
+    finds(&then(&[asks(1, 1)]), &[]);
+    finds(&then(&[asks(1, 1), asks(1, 1), answers(1)]), &[]);
+    finds(&then(&[asks(1, 1), asks(1, 1)])[..4], &[]);
+    finds(&then(&[asks(1, 1), asks(1, 1)]), &[("PDS-RUDI-002", 5)]);
 }
