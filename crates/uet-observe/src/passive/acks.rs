@@ -3,7 +3,7 @@
 use super::judgments::{Judgments, Rules};
 use crate::{Context, Direction, RcvdBytes, ReadRequest, SentRequest, Side};
 use uet_wire::catalogue::*;
-use uet_wire::pds::Ack;
+use uet_wire::pds::{Ack, Pds};
 use uet_wire::registry::{AckRequest, List, NackCode, ReturnCode};
 use uet_wire::ses::Ses;
 
@@ -69,7 +69,7 @@ impl Rules<'_> {
         self.cleared(flow);
         let sent = flow.requests.get(&named);
         if let Some(sent) = sent.filter(|_| !flow.asked.contains(&named)) {
-            self.echo(flow, ack, sent);
+            self.echo(flow, ack, named, sent);
         }
         self.names_a_psn(flow, ack);
         self.closed(flow, ack, cack, named);
@@ -78,6 +78,13 @@ impl Rules<'_> {
         }
         self.data(read, true);
         self.rcvd_bytes(flow, rcvd_before, cack);
+        let sack = match self.packet.uet.pds {
+            Some(Pds::AckCc(header)) => Some(header.sack().copied()),
+            Some(Pds::AckCcx(header)) => Some(header.sack().copied()),
+            _ => None,
+        };
+        let reported = sack.map(|sack| (flow.index(sack.sack_psn(ack.cack_psn())), sack.sack_bitmap()));
+        self.doubts[self.sender.other() as usize].reported = reported;
     }
 
     /// Returns whether the response needs guaranteed delivery: an error, a match on the overflow list, or data in an ACK.
@@ -114,15 +121,14 @@ impl Rules<'_> {
     }
 
     /// Rules of the flags and the entropy that an ACK repeats of the request that it names.
-    fn echo(&mut self, flow: &Direction, ack: Ack, sent: &SentRequest) {
+    fn echo(&mut self, flow: &Direction, ack: Ack, named: i64, sent: &SentRequest) {
         let (side, with) = (self.sender.other(), Some(sent.number));
         let never = ack.retx() && !flow.retransmitted;
         let never = self.suspect(side, "retx without retransmission", never, 3);
         if ack.retx() {
             self.hold(PDS_ACK_002, with, !never, || "says retx, and nothing was retransmitted".into());
         }
-        if sent.retx && sent.times == 1 {
-            // The first transmission was lost, so this answers the retransmission.
+        if sent.retx && sent.times == 1 && self.was_lost(named) {
             let lost = self.suspect(side, "retx not told", !ack.retx(), 3);
             self.hold(PDS_ACK_002, with, !lost, || "retx is 1 in the request, and 0 in the ACK".into());
         }
@@ -143,6 +149,15 @@ impl Rules<'_> {
                 format!("entropy {here:#06x}, and that of the request is {entropy:#06x}")
             });
         }
+    }
+
+    /// Returns whether the ACK before this one reported a PSN as missing, and a higher one as received. Its first
+    /// transmission was lost then, so this ACK answers the retransmission.
+    fn was_lost(&self, index: i64) -> bool {
+        self.doubts[self.sender.other() as usize].reported.is_some_and(|(first, bits)| {
+            let from = u32::try_from(index - first).ok().and_then(|at| bits.checked_shr(at));
+            from.is_some_and(|from| from != 0 && from & 1 == 0)
+        })
     }
 
     /// Rules of `rcvd_bytes`: it grows with the cumulative PSN, and counts in units of 256 bytes.

@@ -42,6 +42,8 @@ pub(super) struct DirectionDoubts {
     pub(super) reordered: bool,
     /// ACKs in a row that left the highest CLEAR_PSN above every PSN acknowledged.
     pub(super) untold: u32,
+    /// The bitmap of the last ACK, and the index of its first PSN.
+    pub(super) reported: Option<(i64, u64)>,
     /// The number of reads that were not observed, by the first data of each.
     pub(super) unread: u64,
     /// The time of the first CLOSE_REQUEST.
