@@ -125,6 +125,17 @@ impl Context {
         self.start.map(|(start, _)| distance(psn, start)).filter(|from_start| from_start.abs() < FAR)
     }
 
+    /// Returns true if a PSN may belong to the direction of this side. Both directions begin at the same Start_PSN
+    /// (`PDS-SYN-008`).
+    pub(crate) fn reaches(&self, side: Side, psn: Psn) -> bool {
+        let direction = self.direction(side);
+        let is_new = direction.base.is_none() && !self.directions.iter().any(|it| it.renumbered);
+        match self.start.filter(|_| is_new) {
+            Some(_) => self.distance_from_start(psn).is_some(),
+            None => direction.reaches(psn),
+        }
+    }
+
     /// Returns a PSN near Start_PSN.
     pub(crate) fn anchor(&self) -> Option<Psn> {
         let [a, b] = &self.directions;

@@ -291,7 +291,7 @@ impl Names {
     fn fit(&self, context: &Context, sender: Side) -> bool {
         let near = |start| context.anchor().is_none_or(|anchor| distance(start, anchor).abs() < FAR);
         self.start.is_none_or(near)
-            && self.own.is_none_or(|psn| context.direction(sender).reaches(psn))
-            && self.others.is_none_or(|psn| context.direction(sender.other()).reaches(psn))
+            && self.own.is_none_or(|psn| context.reaches(sender, psn))
+            && self.others.is_none_or(|psn| context.reaches(sender.other(), psn))
     }
 }

@@ -59,6 +59,16 @@ fn identifiers_are_used_again() {
     finds(&[&close[..12], &close[13..]].concat(), &[]);
 }
 
+/// The end that was the target of a context opens another one with the same identifiers.
+#[test]
+fn the_opening_packet_of_the_other_end_may_be_missing() {
+    const FAR: u32 = 0x4000_0000;
+    let told = Ack::build().cack_psn(Psn(FAR)).spdcid(HERE).dpdcid(THERE).done().unwrap();
+    let told = frame(true, 7, 0, told, None, b"");
+    let close = control(false, CtlType::CLOSE_COMMAND, FAR + 1);
+    finds(&[opens(5, 0), ack(5, 5), told, close], &[]);
+}
+
 fn sends(psn: u32, clear: u32) -> Vec<u8> {
     request(psn, |r| r.clear_psn(Psn(clear)))
 }
