@@ -46,8 +46,13 @@ impl Rules<'_> {
         const SOON: Duration = Duration::from_millis(10);
         let (asked, own) = (self.received(), self.sent());
         let Some((close, number)) = asked.close.filter(|(close, _)| Some(*close) == named) else { return };
-        let opened = self.context.start.is_some() && self.context.initiator == Some(self.sender.other());
+        let Some((start, _)) = self.context.start else { return };
+        let opened = self.context.initiator == Some(self.sender.other());
         if code != NackCode::CLOSING_IN_ERR || !opened || asked.renumbered {
+            return;
+        }
+        // A packet that the capture lacks may be a read, return data or a CLOSE_REQUEST.
+        if asked.lacking(start) + own.lacking(start) > 0 {
             return;
         }
         // The ACK of return data may be lost after its capture, and return data may wait for credit.

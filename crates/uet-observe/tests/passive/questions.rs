@@ -252,6 +252,10 @@ fn a_close_is_refused_only_for_return_data() {
     finds(&[&opened[..], &[close.clone(), refusal.clone()]].concat(), &[("PDS-CLOSE-004", 4)]);
     finds(&[&opened[1..], &[close.clone(), refusal.clone()]].concat(), &[]);
     finds(&[&opened[..], &[data(5, false, |ses| ses), close.clone(), refusal.clone()]].concat(), &[]);
+    // The ACK of a CLOSE_REQUEST or of return data that the capture lacks.
+    let told = Ack::build().cack_psn(Psn(5)).spdcid(HERE).dpdcid(THERE).done().unwrap();
+    let told = frame(true, 7, 0, told, None, b"");
+    finds(&[&opened[..], &[told, close.clone(), refusal.clone()]].concat(), &[]);
     let [first, told] = opened;
     let asked = |at| {
         [(0, first.clone()), (1, told.clone()), (2, asks.clone()), (3, close.clone()), (at, refusal.clone())]
