@@ -161,7 +161,7 @@ impl Checker {
 impl Rules<'_> {
     fn judge(&mut self, read: Option<ReadRequest>, event: Event) {
         let Some(pds) = self.packet.uet.pds else { return };
-        self.names_its_receiver(pds);
+        self.names_its_receiver(pds, &event);
         match event {
             Event::Request { index, sent, earlier } => {
                 if let Some(request) = pds.request() {

@@ -252,6 +252,9 @@ fn every_packet_names_its_receiver() {
     finds(&[ack(5, 5), request(6, same), ack(6, 6), misnames(6)], &[("PDS-PDC-001", 4)]);
     // The capture lacks the packets by which the receiver states its PDCID.
     finds(&[opens(5, 0), misnames(6)], &[]);
+    // After a restart, a context with another PDCID begins at the same PSN, and the capture lacks its first packet.
+    let restarted = frame(false, 7, 0, ack_of(5, 5).dpdcid(other).done().unwrap(), None, b"");
+    finds(&then(restarted), &[]);
     // HERE is reused, and the capture lacks the first ACK of the new context.
     let reused = 1 << 20;
     finds(&then(opens(reused, 0)), &[]);
