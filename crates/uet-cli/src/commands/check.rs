@@ -29,13 +29,14 @@ use uet_wire::validate::Severity;
 ///
 /// Each packet is checked by itself and against earlier packets: numbers, windows, acknowledgments, retransmissions,
 /// closing, messages. A capture may start in the middle and have gaps. Packets that it lacks may explain a finding.
-/// Such findings are left out as long as there is less than one in 32 judgments. The summary counts the packets that
-/// the capture lacks: those acknowledged but not in it, and those that a pcapng capture states to have dropped. It
-/// names the first ACK of such packets: a wrong ACK looks the same. If only packets after the last one of a direction
-/// are missing, their ACK is a warning. It also counts replies that belong to no request of the capture. Each capture
-/// is judged for itself. The conformance suite breaks requirements on purpose: in its captures, findings about its own
-/// packets are notes, which do not change the exit code. The summary counts the errors among them. If no packet is UET,
-/// or the capture cuts off the headers of all of them, its last line says that nothing was judged.
+/// Such findings are left out if PSNs show the missing packets, or else as long as there is less than one in 32
+/// judgments. The summary counts the packets that the capture lacks: those acknowledged but not in it, and those that a
+/// pcapng capture states to have dropped. It names the first ACK of such packets: a wrong ACK looks the same. If only
+/// packets after the last one of a direction are missing, their ACK is a warning. It also counts replies that belong to
+/// no request of the capture. Each capture is judged for itself. The conformance suite breaks requirements on purpose:
+/// in its captures, findings about its own packets are notes, which do not change the exit code. The summary counts the
+/// errors among them. If no packet is UET, or the capture cuts off the headers of all of them, its last line says that
+/// nothing was judged.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet check capture.pcapng
