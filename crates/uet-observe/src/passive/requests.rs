@@ -136,7 +136,9 @@ impl Rules<'_> {
         let reordered = &mut self.doubts[side as usize].reordered;
         *reordered |= flow.highest > Some(index);
         let in_order = !*reordered && !flow.renumbered;
-        if let Some((ahead, number)) = flow.ahead.filter(|(ahead, _)| index < *ahead && in_order) {
+        // If a bitmap reports the named packet too, it is missing, or `PDS-SACK-001` is judged when it is sent.
+        let only_named = |ahead| index < ahead && flow.sacked(ahead).is_none();
+        if let Some((ahead, number)) = flow.ahead.filter(|(ahead, _)| in_order && only_named(*ahead)) {
             // Records may be in another order than the packets, but not by this much.
             const FAR: i64 = 64;
             let early = self.suspect(side, "ack that names what was not sent", true, 2);

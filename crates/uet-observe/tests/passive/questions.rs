@@ -215,6 +215,10 @@ fn an_ack_does_not_name_a_psn_in_advance() {
     finds(&ahead(8), &[]); // a single one may be a reordered record
     finds(&ahead(400), &[("PDS-PSN-002", 4)]);
     finds(&[&ahead(9)[..], &[request(7, same)]].concat(), &[("PDS-PSN-002", 5)]);
+    // A packet that has overtaken others is reported in the bitmap, and the capture may lack it.
+    let overtaken = |bits| [request(5, same), ack_cc(5, 8, bits, 1), request(6, same), request(7, same)];
+    finds(&overtaken(0), &[("PDS-PSN-002", 4)]);
+    finds(&overtaken(0b100), &[]);
 }
 
 /// The network reorders packets, and the capture lacks the one that an ACK names.
