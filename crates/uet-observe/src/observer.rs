@@ -93,7 +93,7 @@ impl Observer {
         self.first_unseen
     }
 
-    /// Returns the number of ACKs, NACKs and RUDI responses that belong to no observed request: the receiver was not
+    /// Returns the number of ACKs, NACKs and RUDI responses that belong to no observed request. Their receiver was not
     /// observed to send anything in their context, or a request with their `pkt_id`. The capture may lack its packets,
     /// or the replies name another context or request.
     pub fn unmatched(&self) -> u64 {
