@@ -79,7 +79,8 @@ fn a_wrong_pdcid_is_found() {
         let run = uet(&["check", &path]);
         assert!(run.code == 1 && run.out.contains(&format!("    {number}{told}")), "{}", run.out);
     }
-    // The first ACKs fit no context. The next packet of their receiver shows its PDCID.
+    // The first ACKs fit no context. The next packet of their receiver shows its PDCID, and the next ACK of new packets is
+    // judged by it.
     let path = changed("wrong-pdcids.pcap", "loss.pcapng", |_, frame| {
         let is_ack_cc = frame[42] >> 3 == 8;
         if is_ack_cc {
@@ -88,7 +89,7 @@ fn a_wrong_pdcid_is_found() {
     });
     let run = uet(&["check", &path]);
     let told = told("PDS-PDC-001", "10.2.0.2", "0x2077", "0x2010");
-    assert!(run.code == 1 && run.out.contains(&format!("    22{told}")), "{}", run.out);
+    assert!(run.code == 1 && run.out.contains(&format!("    24{told}")), "{}", run.out);
 }
 
 /// Packet 26 is the last ACK, and packet 5 is a request.
