@@ -6,6 +6,9 @@ use uet_conformance::{Entry, InstanceResult, Ladder, Liveness, Relation, RuleRes
 use uet_wire::Uet;
 use uet_wire::pds::Pds;
 
+/// Stands for bytes that differ from the expected ones.
+const OTHER_BYTES: &str = "other bytes";
+
 /// The number of its rules that a report names for each cause.
 pub const NAMED: usize = 4;
 
@@ -77,8 +80,7 @@ fn distinct(rule: &RuleResult) -> Vec<&InstanceResult> {
 pub struct Name {
     /// The missing packets, or the expected and the seen, or the reason, without numbers.
     what: String,
-    /// The requirement, if something was seen. Different bugs can look alike, such as other bytes in memory; but
-    /// what a device does not send at all is missing wherever a requirement asks for it.
+    /// The requirement, if memory or a payload has other bytes: any bug can look like that.
     requirement: Option<String>,
 }
 
@@ -92,8 +94,8 @@ impl Name {
         if let Some(missing) = missing(found) {
             return Name { what: missing.to_owned(), requirement: None };
         }
-        let seen = found.observations.first().filter(|broken| broken.seen != "nothing");
-        let requirement = seen.map(|broken| broken.requirement.clone());
+        let bytes = found.observations.first().filter(|broken| kind(&broken.seen) == OTHER_BYTES);
+        let requirement = bytes.map(|broken| broken.requirement.clone());
         Name { what: without_numbers(&text(found)), requirement }
     }
 }
@@ -153,7 +155,7 @@ fn kind(seen: &str) -> String {
         _ if seen.starts_with("no answer to packet") => "no answer".into(),
         _ if seen.contains("the control channel: ") => "no answer of its control channel".into(),
         _ if seen.starts_with("it ended after ") => "it ended".into(),
-        _ if seen.starts_with("0x") && seen.contains(" instead of ") => "other bytes".into(),
+        _ if seen.starts_with("0x") && seen.contains(" instead of ") => OTHER_BYTES.into(),
         _ => seen.into(),
     }
 }
@@ -350,9 +352,8 @@ mod tests {
         assert_eq!((causes[0].what.contains("the device goes on"), counts), (true, vec![1, 2]));
     }
 
-    /// A wrong memory or code can come from any bug, but a packet that never comes is missing everywhere.
     #[test]
-    fn different_requirements_share_only_what_is_missing() {
+    fn different_requirements_share_no_wrong_bytes() {
         let of = |seen| {
             let mut failed = ["1", "2"].map(|id| rule(id, "an ACK of 7", Some(seen)));
             failed[1].failing[0].observations[0].requirement = "PDS-ACK-001".into();
