@@ -289,8 +289,17 @@ impl JobEntry {
                 ));
             }
         };
-        if let Some(stray) = self.given().find(|given| !allowed.contains(given)) {
+        let computing: &[&str] = match name {
+            "random" => &[],
+            "storage" => &["gap", "jitter", "straggler", "straggler-gap"],
+            _ => &["rounds", "gap", "jitter", "straggler", "straggler-gap"],
+        };
+        if let Some(stray) = self.given().find(|given| !allowed.contains(given) && !computing.contains(given))
+        {
             return Err(format!("the pattern {name} has no setting {stray}"));
+        }
+        if self.copies.is_some() && self.reads == Some(1.0) {
+            return Err("copies: no effect without writes, because reads is 1".into());
         }
         if self.straggler.is_some() != self.straggler_gap.is_some() {
             return Err("straggler, straggler-gap: one has no effect without the other".into());
@@ -311,6 +320,11 @@ impl JobEntry {
     /// Returns the names of the given settings that only some patterns have.
     fn given(&self) -> impl Iterator<Item = &'static str> {
         let given = [
+            ("rounds", self.rounds.is_some()),
+            ("gap", self.gap.is_some()),
+            ("jitter", self.jitter.is_some()),
+            ("straggler", self.straggler.is_some()),
+            ("straggler-gap", self.straggler_gap.is_some()),
             ("size", self.size.is_some()),
             ("sizes", self.sizes.is_some()),
             ("chunks", self.chunks.is_some()),

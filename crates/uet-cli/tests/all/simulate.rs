@@ -283,6 +283,7 @@ fn patterns_of_collectives_and_goal_schedules_need_no_workload() {
 #[test]
 fn invalid_workloads_are_refused_by_file_and_line() {
     let job = "[[job]]\npattern = ";
+    let storage = format!("{job}\"storage\"\nservers = [0]\nsize = 1\n");
     for (content, error) in [
         ("", "wrong_workload.toml: expected a [[job]] or a [[flow]]"),
         ("[[job]]\n\n", "wrong_workload.toml: line 1: '' is no pattern of a job"),
@@ -297,6 +298,23 @@ fn invalid_workloads_are_refused_by_file_and_line() {
             "line 1: the pattern random needs either a size, or a distribution named by sizes",
         ),
         (&format!("{job}\"random\"\nsizes = \"nowhere\"\n"), "nowhere: No such file"),
+        (
+            &format!("{job}\"random\"\nsize = 1\ngap = \"1us\"\n"),
+            "line 1: the pattern random has no setting gap",
+        ),
+        (
+            &format!("hosts = 4\n{job}\"random\"\nsize = \"1MB\"\nspan = \"1us\"\nload = 0.01\n"),
+            "line 2: load: this load and this time make no flow",
+        ),
+        (&format!("{storage}rounds = 2\n"), "line 1: the pattern storage has no setting rounds"),
+        (
+            &format!("hosts = 4\n{storage}straggler = 0\nstraggler-gap = \"1us\"\n"),
+            "line 2: straggler: must be a client: servers do not compute",
+        ),
+        (
+            &format!("{storage}reads = 1.0\ncopies = 1\n"),
+            "line 1: copies: no effect without writes, because reads is 1",
+        ),
         (&format!("{job}\"all-gather\"\nsize = 1\nhosts = \"7..\"\n"), "expected hosts, such as"),
         (&format!("{job}\"all-gather\"\nsize = 1\nhosts = \"7..0\"\n"), "ranges rise"),
         (&format!("{job}\"all-gather\"\nsize = 1\nhosts = []\n"), "invalid length 0, expected hosts"),

@@ -21,18 +21,23 @@ impl Build<'_> {
         if per_second * span.as_secs_f64() > Graph::MAX_STEPS as f64 {
             return refuse("load", "this load and this time make more than 5,000,000 flows");
         }
+        let before = self.graph.demands().len();
         let mut at = 0.0;
         loop {
             // 1 - x is never 0.
             at -= (1.0 - self.rng.f64()).ln() / per_second;
             if at >= span.as_secs_f64() || !at.is_finite() {
-                return Ok(());
+                break;
             }
             let from = self.rng.usize(..self.hosts.len());
             let to = (from + self.rng.usize(1..self.hosts.len())) % self.hosts.len();
             let size = sizes.draw(&mut self.rng);
             let start = self.spec.start + Duration::from_secs_f64(at);
             self.flow((self.hosts[from], self.hosts[to]), size, start, &[])?;
+        }
+        match self.graph.demands().len() == before {
+            true => refuse("load", "this load and this time make no flow"),
+            false => Ok(()),
         }
     }
 

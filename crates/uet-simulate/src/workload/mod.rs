@@ -175,6 +175,9 @@ impl Job {
                 if !servers.iter().all(known) || servers.is_empty() || servers.len() >= hosts.len() {
                     return refuse("servers", "must be some of the job's hosts, and leave a client");
                 }
+                if self.straggler.is_some_and(|(host, _)| servers.contains(&host)) {
+                    return refuse("straggler", "must be a client: servers do not compute");
+                }
                 if *copies as usize > servers.len() {
                     return refuse("copies", "must be at most the number of servers");
                 }
