@@ -10,8 +10,8 @@ impl Graph {
     /// Reads a GOAL schedule. Rank n is host n, and `calc` is in nanoseconds.
     ///
     /// A `send` ends with its last acknowledgment, a `recv` with the arrival of its message. A `recv` takes the
-    /// messages of its source with its tag in the order of the `send`s. An operation waits only for those that it
-    /// `requires`: numbers of processors and NICs are ignored.
+    /// messages of its source with its tag in the order of the `send`s, and has their size. A message of 0 bytes takes
+    /// one. An operation waits only for those that it `requires`: numbers of processors and NICs are ignored.
     ///
     /// ```
     /// use uet_simulate::Graph;
@@ -73,6 +73,12 @@ struct Operation {
 /// A message between two ranks: source, destination, tag.
 type Channel = (u32, u32, u32);
 
+struct Receive {
+    line: usize,
+    delay: u32,
+    size: u64,
+}
+
 #[derive(Default)]
 struct GoalReader<'a> {
     words: VecDeque<(usize, &'a str)>,
@@ -83,7 +89,7 @@ struct GoalReader<'a> {
     labels: HashMap<&'a str, Operation>,
     /// The flows and the receives of each channel, in order.
     sends: BTreeMap<Channel, Vec<u32>>,
-    receives: BTreeMap<Channel, Vec<(usize, u32)>>,
+    receives: BTreeMap<Channel, Vec<Receive>>,
     /// The line of each flow and of each delay.
     lines: [Vec<usize>; 2],
 }
@@ -150,18 +156,20 @@ impl<'a> GoalReader<'a> {
                 let bytes = self.next().ok_or("expected a size")?;
                 let size = bytes.strip_suffix('b').unwrap_or(bytes).parse::<u64>();
                 let size = size.map_err(|_| format!("expected a size such as 10b, not '{bytes}'"))?;
+                // Every flow has payload.
+                let size = size.max(1);
                 self.expect(if word == "send" { "to" } else { "from" })?;
                 let peer = self.number("rank")?;
                 let tag = self.options()?;
                 if word == "recv" {
                     let operation = self.delay(rank, 0, line)?;
                     if let Step::Delay(delay) = operation.step {
-                        self.receives.entry((peer, rank, tag)).or_default().push((line, delay));
+                        let receive = Receive { line, delay, size };
+                        self.receives.entry((peer, rank, tag)).or_default().push(receive);
                     }
                     return Ok(operation);
                 }
-                // Every flow has payload.
-                let flow = self.graph.add_flow(Demand::new(rank, peer, size.max(1)));
+                let flow = self.graph.add_flow(Demand::new(rank, peer, size));
                 let flow = flow.map_err(|error| error.to_string())?;
                 self.lines[0].push(line);
                 self.sends.entry((rank, peer, tag)).or_default().push(flow);
@@ -217,15 +225,30 @@ impl<'a> GoalReader<'a> {
         for (channel, receives) in &self.receives {
             let (from, to, tag) = channel;
             let mut sends = self.sends.get(channel).into_iter().flatten();
-            for (line, delay) in receives {
+            for Receive { line, delay, size } in receives {
                 let Some(flow) = sends.next() else {
                     return Err(error(
                         *line,
                         format!("rank {from} sends no message with tag {tag} to rank {to} for this"),
                     ));
                 };
+                let sent = self.graph.demands()[*flow as usize].size;
+                if sent != *size {
+                    let place = self.lines[0][*flow as usize];
+                    let reason =
+                        format!("this receives {size} bytes, and its send in line {place} has {sent}");
+                    return Err(error(*line, reason));
+                }
                 let waits = self.graph.wait(Step::Delay(*delay), After::Received(*flow));
                 waits.map_err(|reason| error(*line, reason.to_string()))?;
+            }
+        }
+        for (channel, sends) in &self.sends {
+            let (from, to, tag) = channel;
+            if let Some(flow) = sends.get(self.receives.get(channel).map_or(0, Vec::len)) {
+                let reason =
+                    format!("rank {to} receives no message with tag {tag} from rank {from} for this");
+                return Err(error(self.lines[0][*flow as usize], reason));
             }
         }
         if self.graph.demands().is_empty() {
@@ -247,14 +270,19 @@ mod tests {
     #[test]
     fn operations_wait_for_what_they_require() {
         let text = "/* two\nranks */ num_ranks 2 // here\n\
-                    rank 0{\nl1: calc 100 cpu 0; l2: send 10b to 1 tag 3 cpu 1 nic 0\nl2 requires l1}\n\
+                    rank 0{\nl1: calc 100 cpu 0; l2: send 10b to 1 tag 3 cpu 1 nic 0\nl2 requires l1\n\
+                    recv 5b from 1}\n\
                     rank 1 {\n l1: recv 10b from 0 tag 3\nl2: send 5b to 0\nl2 requires l1\n}";
         let graph = Graph::from_goal(text).unwrap();
-        assert_eq!(graph.delays(), [(0, Duration::from_nanos(100)), (1, Duration::ZERO)]);
+        assert_eq!(
+            graph.delays(),
+            [(0, Duration::from_nanos(100)), (0, Duration::ZERO), (1, Duration::ZERO)]
+        );
         let waits = [
             (After::Delay(0), Step::Flow(0)),
-            (After::Delay(1), Step::Flow(1)),
-            (After::Received(0), Step::Delay(1)),
+            (After::Delay(2), Step::Flow(1)),
+            (After::Received(0), Step::Delay(2)),
+            (After::Received(1), Step::Delay(1)),
         ];
         assert_eq!(graph.waits(), waits);
     }
@@ -285,7 +313,15 @@ mod tests {
                 "line 3: rank 1 sends no message with tag 9 to rank 0 for this",
             ),
             (
-                "num_ranks 2\nrank 0 {\nl1: send 1b to 1\nl1 requires l1 }",
+                "num_ranks 2\nrank 0 {\nsend 1b to 1\nsend 1b to 1 }\nrank 1 { recv 1b from 0 }",
+                "line 4: rank 1 receives no message with tag 0 from rank 0 for this",
+            ),
+            (
+                "num_ranks 2\nrank 0 {\nsend 100b to 1 }\nrank 1 { recv 200b from 0 }",
+                "line 4: this receives 200 bytes, and its send in line 3 has 100",
+            ),
+            (
+                "num_ranks 2\nrank 0 {\nl1: send 1b to 1\nl1 requires l1 }\nrank 1 { recv 1b from 0 }",
                 "line 3: this operation waits for itself",
             ),
             (

@@ -89,6 +89,9 @@ impl Reader {
     }
 
     fn flow(&mut self, (from, to): (&str, &str), words: &mut SplitWhitespace<'_>) -> Result<(), String> {
+        if self.matrix.hosts == 0 {
+            return Err("'Nodes' comes before the flows, which name nodes".into());
+        }
         let node = |word: &str| {
             let node = word.parse::<u32>().map_err(|_| format!("'{word}' is no node"))?;
             match node < self.matrix.hosts {
@@ -108,7 +111,7 @@ impl Reader {
                 }
                 "trigger" => Start::Trigger(self.place(number(word, words)?)),
                 "size" => {
-                    size = Some(number(word, words)?);
+                    size = Some(bytes(number(word, words)?)?);
                     continue;
                 }
                 "send_done_trigger" => {
@@ -195,6 +198,14 @@ fn picoseconds(time: f64) -> Result<f64, String> {
     }
 }
 
+/// Checks the size of a flow.
+fn bytes(size: u64) -> Result<u64, String> {
+    match (1..=u32::MAX.into()).contains(&size) {
+        true => Ok(size),
+        false => Err(format!("'size' is at least 1 byte, and less than 4 GiB, not {size}")),
+    }
+}
+
 /// Parses the number that follows a word.
 fn number<T: FromStr>(word: &str, words: &mut SplitWhitespace<'_>) -> Result<T, String> {
     let text = words.next().ok_or_else(|| format!("'{word}' is followed by a number"))?;
@@ -242,7 +253,9 @@ mod tests {
             ("Nodes 2\n0->x start 0 size 1", "line 2: 'x' is no node"),
             ("Nodes 2\n1->1 start 0 size 1", "line 2: node 1 sends to itself"),
             ("Nodes 2\n0->1 size 1", "line 2: the flow has neither start nor trigger"),
+            ("0->1 start 0 size 1", "line 1: 'Nodes' comes before the flows, which name nodes"),
             ("Nodes 2\n0->1 start 0", "line 2: the flow has no size"),
+            ("Nodes 2\n0->1 start 0 size 0", "line 2: 'size' is at least 1 byte, and less than 4 GiB, not 0"),
             (
                 "Nodes 2\n0->1 start 0 trigger 1 size 1",
                 "line 2: a flow starts once, at a time or at a trigger",

@@ -183,6 +183,14 @@ pub struct Fault {
     pub percent: u8,
 }
 
+impl Fault {
+    /// Returns true if both act on one part at the same time. One may begin at the end of the other.
+    pub(crate) fn overlaps(&self, other: &Fault) -> bool {
+        let ends = |fault: &Fault| fault.until.unwrap_or(Duration::MAX);
+        self.part == other.part && self.at < ends(other) && other.at < ends(self)
+    }
+}
+
 impl Scenario {
     /// Returns the nominal size of a full packet in bytes: headers from Ethernet on, and the payload. This is also its
     /// size on a link.

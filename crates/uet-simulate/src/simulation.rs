@@ -84,17 +84,23 @@ impl Simulation {
         let waiting = Waiting::new(graph);
         let wiring = Arc::new(Wiring::new(&scenario.topology));
         let mut agenda = Agenda::default();
-        for (fault, number) in scenario.faults.iter().zip(0..) {
+        for (at, fault) in scenario.faults.iter().enumerate() {
             if wiring.ports(fault.part).is_none() {
                 return refuse("fail", absent(fault.part, &scenario.topology));
             }
             if fault.percent > 100 {
                 return refuse("fail", "a part keeps at most 100 % of its rate");
             }
-            agenda.add(picos(fault.at), Event::Fault(number));
-            if let Some(until) = fault.until {
-                agenda.add(picos(until), Event::Repair(number));
+            if scenario.faults[..at].iter().any(|earlier| earlier.overlaps(fault)) {
+                return refuse("fail", format!("{} has two failures at the same time", fault.part));
             }
+            if let Some(until) = fault.until {
+                agenda.add(picos(until), Event::Repair(at as u32));
+            }
+        }
+        // A failure may begin at the end of another one, and so after its repair.
+        for (fault, number) in scenario.faults.iter().zip(0..) {
+            agenda.add(picos(fault.at), Event::Fault(number));
         }
         agenda.add(0, Event::Sample);
         agenda.add(picos(scenario.warm_up()), Event::Warm);

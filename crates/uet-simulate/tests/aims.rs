@@ -270,18 +270,22 @@ fn a_scenario_that_cannot_be_is_refused() {
 
 #[test]
 fn a_slowed_link_carries_its_share_until_the_repair() {
-    let goodput = |until: Option<Duration>| {
-        let fault = Fault { part: Part::Host(1), at: Duration::ZERO, until, percent: 25 };
+    let slow = |at: Duration, until: Option<Duration>| Fault { part: Part::Host(1), at, until, percent: 25 };
+    let goodput = |faults: &[Fault]| {
         let scenario = Scenario {
             traffic: Traffic::One { size: 4_000_000 },
-            faults: vec![fault],
+            faults: faults.to_vec(),
             ..Scenario::default()
         };
         let outcome = run(&scenario);
         assert_eq!(outcome.counted.lost, 0, "slow is not failed");
         4_000_000.0 * 8.0 / outcome.flows[0].completed.unwrap().as_secs_f64() / scenario.payload_rate()
     };
-    assert!((0.23..0.26).contains(&goodput(None)), "{}", goodput(None));
-    let repaired = goodput(Some(Duration::from_micros(50)));
+    let (start, middle) = (Duration::ZERO, Duration::from_micros(50));
+    let always = goodput(&[slow(start, None)]);
+    assert!((0.23..0.26).contains(&always), "{always}");
+    let repaired = goodput(&[slow(start, Some(middle))]);
     assert!((0.7..1.0).contains(&repaired), "{repaired}");
+    // The second fault begins where the first one ends.
+    assert_eq!(goodput(&[slow(middle, None), slow(start, Some(middle))]), always);
 }

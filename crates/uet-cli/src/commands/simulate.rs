@@ -87,6 +87,12 @@ impl Simulate {
             settings = settings.over(Settings::read(path).map_err(|error| about(path, error))?);
         }
         settings.check_effects()?;
+        let to_stdout = self.csv.as_deref() == Some(Path::new("-"));
+        if to_stdout && self.format == Listing::Json {
+            return Err(io::Error::other(
+                "--format json, --csv -: both are standard output, so give only one of them",
+            ));
+        }
         let runs = settings.with_each_algorithm();
         if let Some(seeds) = self.seeds {
             return self.seeds(&runs, seeds);
@@ -97,7 +103,6 @@ impl Simulate {
         let scenario = settings.scenario()?;
         let outcome = self.simulate(&scenario)?;
         warn(table::late_faults(&scenario, &outcome));
-        let to_stdout = self.csv.as_deref() == Some(Path::new("-"));
         if let Some(path) = self.csv.as_ref().filter(|_| !to_stdout) {
             let write = || {
                 let mut out = BufWriter::new(Replacement::new(path)?);

@@ -23,16 +23,16 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let units = [
-            ("Gb/s", 1e9),
-            ("G", 1e9),
-            ("Tb/s", 1e12),
-            ("T", 1e12),
-            ("Mb/s", 1e6),
-            ("M", 1e6),
-            ("kb/s", 1e3),
-            ("b/s", 1.0),
+            ("Gb/s", 1_000_000_000),
+            ("G", 1_000_000_000),
+            ("Tb/s", 1_000_000_000_000),
+            ("T", 1_000_000_000_000),
+            ("Mb/s", 1_000_000),
+            ("M", 1_000_000),
+            ("kb/s", 1_000),
+            ("b/s", 1),
         ];
-        Ok(Rate(scaled(text, &units).ok_or("a rate, such as 100Gb/s or 1.6Tb/s")? as u64))
+        Ok(Rate(scaled(text, &units).ok_or("a rate, such as 100Gb/s or 1.6Tb/s")?))
     }
 }
 
@@ -41,19 +41,19 @@ impl FromStr for Size {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let units = [
-            ("KiB", 1024.0),
-            ("MiB", 1024.0 * 1024.0),
-            ("GiB", 1024.0 * 1024.0 * 1024.0),
-            ("TiB", 1024.0 * 1024.0 * 1024.0 * 1024.0),
-            ("KB", 1e3),
-            ("kB", 1e3),
-            ("MB", 1e6),
-            ("GB", 1e9),
-            ("TB", 1e12),
-            ("B", 1.0),
-            ("", 1.0),
+            ("KiB", 1 << 10),
+            ("MiB", 1 << 20),
+            ("GiB", 1 << 30),
+            ("TiB", 1 << 40),
+            ("KB", 1_000),
+            ("kB", 1_000),
+            ("MB", 1_000_000),
+            ("GB", 1_000_000_000),
+            ("TB", 1_000_000_000_000),
+            ("B", 1),
+            ("", 1),
         ];
-        Ok(Size(scaled(text, &units).ok_or("a size, such as 2MB, 64KiB or 1500")? as u64))
+        Ok(Size(scaled(text, &units).ok_or("a size in whole bytes, such as 2MB, 64KiB or 1500")?))
     }
 }
 
@@ -61,19 +61,22 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let units = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
-        let seconds = scaled(text, &units).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        seconds.map(Span).ok_or_else(|| "a time, such as 14us or 1.5ms".into())
+        let units = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+        let nanos = scaled(text, &units).ok_or("a time in whole nanoseconds, such as 14us or 1.5ms")?;
+        Ok(Span(Duration::from_nanos(nanos)))
     }
 }
 
-/// Parses a number of at least 0 in one of these units.
-fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+/// Parses a number of at least 0 in one of these units. The result is exact: a fraction of 1 gives `None`.
+fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let (_, factor) = units.iter().find(|(name, _)| *name == unit.trim_start())?;
-    let number: f64 = number.parse().ok()?;
-    Some(number * factor)
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
+    let digits: u128 = [whole, decimals].concat().parse().ok()?;
+    let scaled = digits.checked_mul((*factor).into())?;
+    let divisor = 10_u128.checked_pow(decimals.len().try_into().ok()?)?;
+    if scaled % divisor == 0 { u64::try_from(scaled / divisor).ok() } else { None }
 }
 
 /// Deserializes a value that a flag also accepts: a text, or a number without a unit.
@@ -170,9 +173,11 @@ mod tests {
         assert_eq!("64KiB".parse(), Ok(Size(65_536)));
         assert_eq!("1500".parse(), Ok(Size(1500)));
         assert_eq!("1.5us".parse(), Ok(Span(Duration::from_nanos(1500))));
-        for text in ["", "us", "-1us", "1e3us", "14", "14 parsecs", "1.2.3us"] {
+        for text in ["", "us", ".us", "-1us", "1e3us", "14", "14 parsecs", "1.2.3us", "0.5ns"] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
+        assert_eq!("1.001KB".parse(), Ok(Size(1001)));
+        assert!("1.5".parse::<Size>().is_err() && "0.1KiB".parse::<Size>().is_err());
     }
 
     #[test]

@@ -26,7 +26,7 @@ impl FromStr for Seeds {
         });
         range
             .filter(|seeds| seeds.count <= 1000)
-            .ok_or("expected a range of at most 1,000 seeds, such as 1..30".into())
+            .ok_or("expected a rising range of at most 1,000 seeds, such as 1..30".into())
     }
 }
 

@@ -6,7 +6,7 @@ use crate::text::counted;
 use crate::toml_error;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -70,17 +70,28 @@ impl Sweep {
         let Document { mut scenario, sweep } =
             toml::from_str(&text).map_err(|error| about(&toml_error::shown(&error)))?;
         scenario.relative_to(path.parent().unwrap_or(Path::new("")));
+        let tables: Table = toml::from_str(&text).map_err(|error| about(&toml_error::shown(&error)))?;
         for (name, values) in &sweep {
-            if values.is_empty() {
+            let Some(first) = values.first() else {
                 return Err(about(&format!("'{name}' has no values")));
-            }
+            };
+            let wrong = |value: &Spanned<toml::Value>, reason: &str| {
+                let line = text[..value.span().start].matches('\n').count() + 1;
+                about(&format!("line {line}: {name}: {reason}"))
+            };
+            let mut seen = BTreeSet::new();
             for value in values {
                 let options = Table::from_iter([(name.clone(), value.get_ref().clone())]);
                 if let Err(error) = options.try_into::<Settings>() {
-                    let line = text[..value.span().start].matches('\n').count() + 1;
-                    let reason = error.to_string();
-                    return Err(about(&format!("line {line}: {name}: {}", reason.trim_end())));
+                    return Err(wrong(value, error.to_string().trim_end()));
                 }
+                if !seen.insert(value.get_ref().to_string()) {
+                    return Err(wrong(value, "this value is there twice"));
+                }
+            }
+            // Failures of both tables add up.
+            if name != "fail" && tables.get("scenario").is_some_and(|shared| shared.get(name).is_some()) {
+                return Err(wrong(first, "give it in [scenario] or in [sweep], not in both"));
             }
         }
         let values = sweep.into_iter().map(|(name, values)| {

@@ -78,6 +78,8 @@ fn series_and_plots() {
     assert_eq!(run.code, 0, "{}", run.err);
     let series = std::fs::read_to_string(csv).unwrap();
     let columns = |line: &str| line.split(',').count();
+    let both = uet(&[&args[..], &["--csv", "-", "--format", "json"]].concat());
+    assert!(both.code == 2 && both.err.contains("--format json, --csv -: "), "{}", both.err);
     let to_stdout = uet(&[&args[..], &["--csv", "-"]].concat());
     assert_eq!(to_stdout.out, series);
     let mut lines = series.lines();
@@ -185,7 +187,9 @@ fn invalid_settings_are_refused_by_name() {
         ("rate = \"1kb/s\"\n", "rate: must be from 1 Gb/s to 10 Tb/s"),
         ("rate = \"1b/s\"\n", "rate: must be from 1 Gb/s to 10 Tb/s"),
         ("color = 3\n", "unknown field `color`"),
-        ("size = \"2 parsecs\"\n", "'2 parsecs' is not a size, such as 2MB, 64KiB or 1500"),
+        ("size = \"2 parsecs\"\n", "'2 parsecs' is not a size in whole bytes, such as 2MB, 64KiB or 1500"),
+        ("size = 1.5\n", "'1.5' is not a size in whole bytes"),
+        ("latency = \"0.5ns\"\n", "'0.5ns' is not a time in whole nanoseconds, such as 14us or 1.5ms"),
         ("rate = true\n", "expected a string or a number"),
         ("pattern = \"incst\"\n", "unknown variant `incst`"),
         ("fail = [\"spine 0\"]\n", "expected 'at 100us' or 'at 100us until 1ms' after 'spine 0'"),
@@ -193,6 +197,10 @@ fn invalid_settings_are_refused_by_name() {
         ("leaves = 4\nfail = [\"spine 9 at 1us\"]\n", "fail: there is no spine 9\n"),
         ("fail = [\"spine 0 at 1us\"]\n", "fail: there is no spine 0: the fabric is a single switch"),
         ("fail = [\"host 16 slowed to 5% at 1us\"]\n", "fail: there is no host 16"),
+        (
+            "fail = [\"host 1 at 1us\", \"host 1 slowed to 5% at 2us until 3us\"]\n",
+            "fail: host 1 has two failures at the same time",
+        ),
         ("fail = [\"host 1 slowed to 100% at 1us\"]\n", "expected a percentage from 1% to 99%"),
         ("ecn = \"0.8..0.2\"\n", "ecn: must be a depth from 0.01 to 1,000 BDP, or two, the lower one first"),
         ("path-values = 0\n", "path-values: must be from 1 to 4,096"),
@@ -394,7 +402,9 @@ fn seeds_give_medians_with_intervals() {
     let lines = |text: &str| run.out.lines().filter(|line| line.contains(text)).count();
     assert_eq!((run.code, lines("; NSCC, "), lines("; RCCC, ")), (0, 1, 1), "{}{}", run.out, run.err);
     for wrong in ["5", "5..3", "1..2000"] {
-        assert_eq!(uet(&[&args[..], &[wrong]].concat()).code, 2, "{wrong}");
+        let run = uet(&[&args[..], &[wrong]].concat());
+        assert_eq!(run.code, 2, "{wrong}");
+        assert!(run.err.contains("expected a rising range of at most 1,000 seeds"), "{wrong}: {}", run.err);
     }
 }
 
@@ -471,6 +481,11 @@ fn invalid_sweeps_are_refused_by_file_and_line() {
     for (content, error) in [
         ("[sweep]\nseed = []\n", "wrong_sweep.toml: 'seed' has no values"),
         ("[sweep]\nseed = [1,\n\"x\"]\n", "wrong_sweep.toml: line 3: seed: "),
+        ("[sweep]\nsenders = [3,\n4, 3]\n", "wrong_sweep.toml: line 3: senders: this value is there twice"),
+        (
+            "[scenario]\nseed = 1\n[sweep]\nseed = [2]\n",
+            "wrong_sweep.toml: line 4: seed: give it in [scenario] or in [sweep], not in both",
+        ),
         ("[sweep]\ncolor = [1]\n", "line 2: color: unknown field `color`"),
         ("[scenario]\nmtu = \"x\"\n[sweep]\n", "line 2"),
         ("[scenario]\n", "missing field `sweep`"),
