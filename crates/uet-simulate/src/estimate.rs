@@ -10,7 +10,7 @@ impl Scenario {
     /// Returns the approximate number of retransmissions per arrived packet in an incast in which each source keeps one
     /// full packet in flight. No window is smaller (`CC-WINDOW-003`), so NSCC alone cannot do much better. Returns
     /// `None` if all these packets fit in the queue, there is no single receiver, or it grants credit: sources then
-    /// wait with nothing in flight.
+    /// wait with nothing in flight. The number is infinite if trimmed packets alone fill the link.
     ///
     /// A packet that arrives takes its round trip and waits in the full queue. A trimmed packet returns without
     /// waiting, and its source retransmits it at once. Let t be the round trip of a source, and p the share of trimmed

@@ -51,7 +51,7 @@ pub fn write(out: &mut dyn Write, runs: &[(Scenario, Outcome)], paint: Paint) ->
     }
     let done = |outcome: &Outcome| outcome.flows.iter().filter_map(|flow| flow.completed).collect::<Vec<_>>();
     line("completed flows", &|_, outcome| Some(done(outcome).len().to_string()))?;
-    for (name, at) in [("flow completion", 1), (" p99", 2), (" max", 3)] {
+    for (name, at) in [("completion, median", 1), (" p99", 2), (" max", 3)] {
         line(name, &|_, outcome| Some(Time(spread(&mut done(outcome))?[at]).to_string()))?;
     }
     line(" times ideal, p99", &|_, outcome| Some(format!("{:.3}", slowdowns(&outcome.flows)?[2])))?;

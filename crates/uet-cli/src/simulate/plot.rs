@@ -133,6 +133,7 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
                 lines: vec![retransmissions(scenario, outcome)],
                 levels: scenario
                     .retransmission_estimate()
+                    .filter(|estimate| estimate.is_finite())
                     .map(|estimate| ("estimate for windows of one packet".into(), estimate))
                     .into_iter()
                     .collect(),

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use std::time::Duration;
 use uet_model::cc::PathMode;
 use uet_simulate::{
-    Control, Counted, Depth, Fault, Outcome, Scenario, Topology, Traffic, size_classes, slowdowns, spread,
+    Control, Counted, Depth, Fault, Graph, Outcome, Scenario, Topology, Traffic, size_classes, slowdowns,
+    spread,
 };
 
 /// The maximum number of jobs, and of faults, that the title names.
@@ -14,21 +15,25 @@ const MOST_NAMES: usize = 4;
 
 /// Describes the scenario in one line.
 pub fn title(scenario: &Scenario) -> String {
-    format!("{}; seed {}", title_of_any_seed(scenario), scenario.seed)
+    format!("{}; seed {}", title_with(scenario, control(scenario)), scenario.seed)
 }
 
-/// Describes the scenario in one line, without the seed.
+/// Describes the scenario in one line, without the seed and the number of flows of a graph, which may depend on it.
 pub fn title_of_any_seed(scenario: &Scenario) -> String {
-    title_with(
-        scenario,
-        match scenario.congestion.control {
-            Control::None => "no congestion control",
-            Control::Nscc => "NSCC",
-            Control::Rccc => "RCCC",
-            Control::Both => "NSCC and RCCC",
-            Control::Custom(_) => "a custom algorithm",
-        },
-    )
+    match &scenario.traffic {
+        Traffic::Graph(graph) => title_of(scenario, &jobs_of(graph), control(scenario)),
+        _ => title_with(scenario, control(scenario)),
+    }
+}
+
+fn control(scenario: &Scenario) -> &'static str {
+    match scenario.congestion.control {
+        Control::None => "no congestion control",
+        Control::Nscc => "NSCC",
+        Control::Rccc => "RCCC",
+        Control::Both => "NSCC and RCCC",
+        Control::Custom(_) => "a custom algorithm",
+    }
 }
 
 /// Describes the scenario in one line, without the seed and with this description of the algorithms.
@@ -39,13 +44,20 @@ pub fn title_with(scenario: &Scenario, control: &str) -> String {
         Traffic::Permutation { size } => format!("permutation, {} each", Bytes(*size as f64)),
         Traffic::AllToAll { size } => format!("all to all, {} each", Bytes(*size as f64)),
         Traffic::Matrix(matrix) => format!("{} of a connection matrix", flows(matrix.demands.len())),
-        Traffic::Graph(graph) => {
-            let jobs = graph.jobs();
-            let named = jobs.iter().take(MOST_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
-            let more = if jobs.len() > MOST_NAMES { ", ..." } else { "" };
-            format!("{named}{more}: {}", flows(graph.demands().len()))
-        }
+        Traffic::Graph(graph) => format!("{}: {}", jobs_of(graph), flows(graph.demands().len())),
     };
+    title_of(scenario, &traffic, control)
+}
+
+/// Names the jobs of a graph.
+fn jobs_of(graph: &Graph) -> String {
+    let jobs = graph.jobs();
+    let named = jobs.iter().take(MOST_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    named + if jobs.len() > MOST_NAMES { ", ..." } else { "" }
+}
+
+/// Describes the scenario in one line, with these descriptions of traffic and algorithms.
+fn title_of(scenario: &Scenario, traffic: &str, control: &str) -> String {
     let fabric = match scenario.topology {
         Topology::Single { hosts } => format!("{hosts} hosts on a switch"),
         Topology::LeafSpine { hosts, leaves, spines } => {
@@ -218,7 +230,8 @@ fn counted(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome, paint: P
     let ratio = |counted: &Counted| format!("{:.3}", counted.again_per_arrival());
     two(out, "retransmit ratio", ratio(&outcome.counted), steady.map(|steady| ratio(&steady.counted)))?;
     if let Some(estimate) = scenario.retransmission_estimate() {
-        two(out, " estimate", "-".into(), Some(format!("{estimate:.3}")))?;
+        let shown = if estimate.is_finite() { format!("{estimate:.3}") } else { "none".into() };
+        two(out, " estimate", "-".into(), Some(shown))?;
     }
     Ok(())
 }

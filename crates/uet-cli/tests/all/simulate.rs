@@ -113,6 +113,7 @@ fn algorithms_are_compared_side_by_side() {
     assert_eq!(row("                  "), ["NSCC", "RCCC", "both"]);
     assert!(run.out.contains("; NSCC, RCCC, both together, "), "{}", run.out);
     assert_eq!(row("completed flows"), ["3", "3", "3"]);
+    assert_eq!(row("completion, median").len(), 6, "a number and a unit for each");
     // Receivers that grant credit control the last hop, and it does not mark.
     assert!(row("marked")[0] != "-" && row("marked")[1..] == ["-", "-"], "{:?}", row("marked"));
     for name in ["queue", "utilization", "rate", "completion"] {
@@ -165,6 +166,17 @@ fn incomplete_flows_are_reported() {
     let run = uet(&["simulate", "--size", "2MB", "--until", "20us"]);
     assert_eq!(run.code, 3);
     assert!(run.out.contains("0 of 1 flow\n"), "{}", run.out);
+}
+
+#[test]
+fn an_estimate_without_a_bound_is_none() {
+    let args =
+        ["simulate", "--pattern", "incast", "--senders", "1000", "--until", "10us", "--warm-up", "5us"];
+    let run = uet(&args);
+    assert!(run.out.ends_with("\n estimate                    -        none\n"), "{}{}", run.out, run.err);
+    let outcome: Value =
+        serde_json::from_str(&uet(&[&args[..], &["--format", "json"]].concat()).out).unwrap();
+    assert_eq!(outcome["retransmission_estimate"], Value::Null);
 }
 
 #[test]
@@ -401,6 +413,10 @@ fn seeds_give_medians_with_intervals() {
     let run = uet(&[&args[..], &["1..2", "--congestion", "nscc,rccc"]].concat());
     let lines = |text: &str| run.out.lines().filter(|line| line.contains(text)).count();
     assert_eq!((run.code, lines("; NSCC, "), lines("; RCCC, ")), (0, 1, 1), "{}{}", run.out, run.err);
+    // The number of random flows depends on the seed.
+    let jobs = file("seeds.toml", b"[[job]]\npattern = \"random\"\nsize = 4096\nspan = \"20us\"\n");
+    let run = uet(&["simulate", "--workload", &jobs, "--hosts", "8", "--seeds", "1..2"]);
+    assert!(run.out.starts_with("random; 8 hosts on a switch; "), "{}{}", run.out, run.err);
     for wrong in ["5", "5..3", "1..2000"] {
         let run = uet(&[&args[..], &[wrong]].concat());
         assert_eq!(run.code, 2, "{wrong}");
