@@ -243,6 +243,14 @@ enum Reason {
         field: &'static str,
         width: usize,
     },
+    /// The caller gave a PSN. Its distance from the PSN `from` must be from `least` to `most`.
+    PsnTooFar {
+        field: &'static str,
+        from: &'static str,
+        width: u8,
+        least: i16,
+        most: i16,
+    },
     /// `decider` must have one of the values `needed`.
     FieldAbsent {
         field: &'static str,
@@ -295,6 +303,17 @@ impl WriteError {
 
     pub(crate) const fn too_wide(field: &'static str, width: usize) -> Self {
         Self::new(Reason::ValueTooWide { field, width })
+    }
+
+    /// Creates the error for a PSN whose distance from `from` does not fit into the 16 signed bits of `field`.
+    pub(crate) const fn psn_too_far(field: &'static str, from: &'static str) -> Self {
+        Self::new(Reason::PsnTooFar { field, from, width: 16, least: i16::MIN, most: i16::MAX })
+    }
+
+    /// Creates the error for a first PSN whose distance to the packet does not fit into `pds.psn_offset`.
+    pub(crate) const fn start_psn_too_far() -> Self {
+        let (field, from) = ("pds.psn_offset", "pds.psn");
+        Self::new(Reason::PsnTooFar { field, from, width: 12, least: 0, most: 4095 })
     }
 
     pub(crate) const fn absent(field: &'static str, decider: &'static Row, needed: Values) -> Self {
@@ -353,7 +372,7 @@ impl WriteError {
     /// Returns the kind of the error.
     pub const fn kind(&self) -> WriteErrorKind {
         match self.reason {
-            Reason::ValueTooWide { .. } => WriteErrorKind::ValueTooWide,
+            Reason::ValueTooWide { .. } | Reason::PsnTooFar { .. } => WriteErrorKind::ValueTooWide,
             Reason::FieldAbsent { .. } => WriteErrorKind::FieldAbsent,
             Reason::BufferTooShort { .. } => WriteErrorKind::BufferTooShort,
             Reason::LengthTooLong { .. } => WriteErrorKind::LengthTooLong,
@@ -369,6 +388,7 @@ impl WriteError {
     pub const fn field(&self) -> Option<&'static str> {
         match self.reason {
             Reason::ValueTooWide { field, .. }
+            | Reason::PsnTooFar { field, .. }
             | Reason::FieldAbsent { field, .. }
             | Reason::LengthTooLong { field, .. }
             | Reason::Mismatch { field, .. }
@@ -410,6 +430,7 @@ impl WriteError {
         match self.reason {
             Reason::BufferTooShort { present, .. } => Some(present),
             Reason::ValueTooWide { width, .. } => Some(width),
+            Reason::PsnTooFar { width, .. } => Some(width as usize),
             _ => None,
         }
     }
@@ -431,6 +452,12 @@ impl Display for WriteError {
             Reason::ValueTooWide { field, width } => {
                 write!(f, "the value is too wide for field `{field}`, which has {width} ")?;
                 f.write_str(if width == 1 { "bit" } else { "bits" })
+            }
+            Reason::PsnTooFar { field, from, least, most, .. } => {
+                write!(
+                    f,
+                    "the PSN is too far from `{from}`: field `{field}` holds a distance from {least} to {most}"
+                )
             }
             Reason::FieldAbsent { field, decider, needed } => match self.found() {
                 // A later call set the deciding field.
@@ -536,16 +563,22 @@ impl Display for RowValue {
     }
 }
 
-/// Displays a set of values of a field: `0 (NSCC) or 1 (CREDIT)`.
+/// Displays a set of values of a field: `0 (NSCC) or 1 (CREDIT)`, `none of 0 (NSCC), 1 (CREDIT)`.
 struct Needed(&'static Row, Values);
 
 impl Display for Needed {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Needed(row, values) = *self;
         let (values, negated) = listed(values, row.width());
-        f.write_str(if negated { "a value other than " } else { "" })?;
+        let one = values.iter(row.width()).count() == 1;
+        let (prefix, separator) = match (negated, one) {
+            (false, _) => ("", " or "),
+            (true, true) => ("a value other than ", ""),
+            (true, false) => ("none of ", ", "),
+        };
+        f.write_str(prefix)?;
         for (index, value) in values.iter(row.width()).enumerate() {
-            f.write_str(if index > 0 { " or " } else { "" })?;
+            f.write_str(if index > 0 { separator } else { "" })?;
             write!(f, "{}", RowValue(row, value))?;
         }
         Ok(())

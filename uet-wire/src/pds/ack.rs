@@ -69,7 +69,7 @@ impl<B: BorrowMut<[u8; 12]>> AckMut<B> {
         match psn.offset_from(self.current_unchecked().cack_psn()) {
             Some(offset) => self.ack_psn_offset(offset),
             None => {
-                let error = const { &crate::WriteError::too_wide("pds.ack_psn_offset", 16) };
+                let error = const { &crate::WriteError::psn_too_far("pds.ack_psn_offset", "pds.cack_psn") };
                 self.error = self.error.or(Some(error));
                 self
             }

@@ -90,7 +90,7 @@ impl<B: core::borrow::BorrowMut<[u8; 12]>> RequestMut<B> {
         match clear.offset_from(self.current_unchecked().psn()) {
             Some(offset) => self.clear_psn_offset(offset),
             None => {
-                let error = const { &crate::WriteError::too_wide("pds.clear_psn_offset", 16) };
+                let error = const { &crate::WriteError::psn_too_far("pds.clear_psn_offset", "pds.psn") };
                 self.error = self.error.or(Some(error));
                 self
             }
@@ -114,7 +114,7 @@ impl<B: core::borrow::BorrowMut<[u8; 12]>> RequestMut<B> {
         match PsnOffset::between(start, self.current_unchecked().psn()) {
             Some(offset) => self.psn_offset(offset),
             None => {
-                let error = const { &crate::WriteError::too_wide("pds.psn_offset", 12) };
+                let error = const { &crate::WriteError::start_psn_too_far() };
                 self.error = self.error.or(Some(error));
                 self
             }

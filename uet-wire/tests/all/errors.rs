@@ -89,7 +89,7 @@ fn write_errors() -> Vec<(WriteError, &'static str)> {
         ),
         (
             AckCc::build().ack_cc_state(1).done().unwrap_err(),
-            "field `pds.cc_type` is 0 (NSCC), but `pds.ack_cc_state` requires a value other than 0 (NSCC) or 1 (CREDIT)",
+            "field `pds.cc_type` is 0 (NSCC), but `pds.ack_cc_state` requires none of 0 (NSCC), 1 (CREDIT)",
         ),
         (
             AckCc::build().credit(Units24::default()).cc_type(CcType::CREDIT).done().unwrap_err(),
@@ -101,7 +101,11 @@ fn write_errors() -> Vec<(WriteError, &'static str)> {
         ),
         (
             Request::rud().syn(true).psn(Psn(4096)).start_psn(Psn(0)).done().unwrap_err(),
-            "the value is too wide for field `pds.psn_offset`, which has 12 bits",
+            "the PSN is too far from `pds.psn`: field `pds.psn_offset` holds a distance from 0 to 4095",
+        ),
+        (
+            Request::rud().psn(Psn(100_000)).clear_psn(Psn(1)).done().unwrap_err(),
+            "the PSN is too far from `pds.psn`: field `pds.clear_psn_offset` holds a distance from -32768 to 32767",
         ),
         (
             Request::rud().psn(Psn(1)).start_psn(Psn(0)).done().unwrap_err(),
@@ -109,7 +113,7 @@ fn write_errors() -> Vec<(WriteError, &'static str)> {
         ),
         (
             Ack::build().ack_psn(Psn(0x8000)).done().unwrap_err(),
-            "the value is too wide for field `pds.ack_psn_offset`, which has 16 bits",
+            "the PSN is too far from `pds.cack_psn`: field `pds.ack_psn_offset` holds a distance from -32768 to 32767",
         ),
         (
             Ack::build().p(true).ack_psn(Psn(1)).done().unwrap_err(),
