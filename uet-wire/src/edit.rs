@@ -59,6 +59,24 @@ enum Carrier {
 }
 
 /// The reason for a failed edit. The packet is unchanged.
+///
+/// ```
+/// use uet_wire::{EditError, FrameBuilder, Options, PacketMut, Psn, Start, pds::Ack};
+///
+/// let mut bytes = [0; 40];
+/// FrameBuilder::new(Ack::build().done()?).udp(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]).emit(&mut bytes)?;
+///
+/// let mut packet = PacketMut::new(Start::Ip, &mut bytes, &Options::default())?;
+/// let error = packet.retransmit(Psn(5)).unwrap_err();
+/// let reason = match error {
+///     EditError::Unfit { field, needs, .. } => format!("{field} is in {needs}"),
+///     EditError::Parse(error) => format!("malformed at byte {}", error.offset()),
+///     EditError::Write(error) => format!("does not fit: {error}"),
+///     _ => error.to_string(),
+/// };
+/// assert_eq!(reason, "pds.flags.retx is in a RUD or ROD request");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum EditError {
@@ -116,11 +134,11 @@ type Edit<T = ()> = Result<T, EditError>;
 const NO_IP: &str = "a packet with an IP header";
 
 impl<'b> PacketMut<'b> {
-    /// Parses the packet in `bytes`. The packet may be trimmed.
+    /// Parses the packet in `bytes`. A switch may have trimmed the packet, but `bytes` must hold all that it sent.
     ///
     /// # Errors
     ///
-    /// Fails if the packet is malformed.
+    /// Fails if the packet is malformed, or if a capture cut it off: [`Packet::parse_sliced`] only reads such a packet.
     pub fn new(start: Start, bytes: &'b mut [u8], options: &Options) -> Result<Self, ParseError> {
         let packet = Packet::parse(start, bytes, options)?;
         let offsets = packet.offsets();
@@ -297,6 +315,8 @@ impl<'b> PacketMut<'b> {
     }
 
     /// Recomputes the CRC trailer after an edit of bytes that it covers. The edits of this type do that by themselves.
+    ///
+    /// Needs the feature `crc`, which is on by default.
     ///
     /// Fails if the packet is not whole, has no IP header, or if the options configure no CRC.
     ///

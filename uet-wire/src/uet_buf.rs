@@ -194,7 +194,7 @@ impl UetBuf {
 }
 
 impl Uet<'_> {
-    /// Returns the owned packet.
+    /// Returns the owned packet. For a single header, such as [`Pds`](crate::pds::Pds), `copied` does that.
     pub fn to_buf(&self) -> UetBuf {
         UetBuf {
             tss: self.tss.map(|header| header.copied()),

@@ -39,6 +39,22 @@
 //! The input of the error starts with the header that failed, even inside a whole packet. Its kind is
 //! [`ErrorKind::Eof`] for a truncated header and [`ErrorKind::Switch`] for a code point without a header. nom's error
 //! cannot name the field. To find it, pass that input to `parse` of the same header.
+//!
+//! The error borrows the input. Make it an owned one before it leaves the function that holds the bytes:
+//!
+//! ```
+//! use nom::error::Error;
+//! use uet_wire::{Psn, pds::Ack};
+//!
+//! fn acknowledged(path: &str) -> Result<Psn, Box<dyn std::error::Error>> {
+//!     let bytes = std::fs::read(path)?;
+//!     let owned = |error: nom::Err<Error<&[u8]>>| error.map(|error| error.code).to_string();
+//!     let (_, ack) = Ack::nom(&bytes).map_err(owned)?;
+//!     Ok(ack.cack_psn())
+//! }
+//!
+//! assert!(acknowledged("nowhere").is_err());
+//! ```
 
 use crate::{ParseError, ParseErrorKind, Uet, ses, tss};
 use ::nom::error::{ErrorKind, ParseError as NomError};

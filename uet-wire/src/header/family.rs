@@ -38,7 +38,7 @@ macro_rules! family {
                 match self { $($Name::$Header(header) => header.0,)* }
             }
 
-            /// Returns the owned value.
+            /// Returns the owned value. For a whole packet, `Uet::to_buf` does that (feature `alloc`).
             pub fn copied(&self) -> $Buf {
                 match self { $($Name::$Header(header) => $Buf::$Header(header.copied()),)* }
             }
