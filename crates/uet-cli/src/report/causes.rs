@@ -85,7 +85,8 @@ pub struct Name {
 }
 
 impl Name {
-    /// Returns the name of the cause that decided the verdict of a rule. Returns `None` as [`distinct`] does.
+    /// Returns the name of the cause that decided the verdict of a rule. Returns `None` if it passed, was skipped, or
+    /// is waived.
     pub fn of_rule(rule: &RuleResult) -> Option<Self> {
         distinct(rule).first().copied().map(Self::of)
     }

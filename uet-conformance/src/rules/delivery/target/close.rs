@@ -231,15 +231,21 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         }),
     rule("close/request-timeout", "A target that gets no CLOSE_COMMAND in time sends CLOSING_IN_ERR")
-        .checks(&[PDS_CLOSE_008, PDS_CLOSE_006])
+        .checks(&[PDS_CLOSE_008, PDS_CLOSE_006, PDS_RTO_001])
         .over(&[&TRAFFIC, &MODE, &CARRIER, &START])
         .run(|t| {
             t.try_configure("close_req_time", 50_000_000)?;
             let (pdc, region, request) = open_until_close_request(t, IDLE)?;
+            let close_req_time = Duration::from_nanos(t.parameter("close_req_time"));
             if let Some(request) = request {
+                // It is acknowledged like a request, so it is sent again until then.
+                if t.later() < close_req_time {
+                    t.expect(PDS_RTO_001, "the CLOSE_REQUEST again", t.later(), |seen| {
+                        close_request(seen, &pdc).flatten().filter(|again| again.psn() == request.psn())
+                    })?;
+                }
                 t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
             }
-            let close_req_time = Duration::from_nanos(t.parameter("close_req_time"));
             let mut within = t.scaled(close_req_time) + t.soon();
             let gives_up = |seen: &RxPacket| closes_in_error(seen, &pdc);
             if t.value(&TRAFFIC) {

@@ -347,6 +347,8 @@ fn disabled(t: &mut Test<'_>) -> Outcome {
 }
 
 fn disabled_no_receive(t: &mut Test<'_>) -> Outcome {
+    // Without room for an unexpected message, the response would be NO_MATCH if the index were not disabled.
+    t.try_configure("max_unexpected", 0)?;
     t.call(SetIndices { disabled: Some(true), ..indices(1) })?;
     let part = sent_to(t, 300, 1)?;
     let mut session = t.session();
