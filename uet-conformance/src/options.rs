@@ -45,8 +45,8 @@ pub struct Options {
     /// Stop at the first failing instance. With waivers, stop after its rule, because a waiver may cover
     /// the rule.
     pub fail_fast: bool,
-    /// When set, no further instance begins. The current one gets no verdict, because the stop signal may have
-    /// reached the device too.
+    /// When set, no further instance begins. The current one gets no verdict, because the stop signal may
+    /// have reached the device too.
     pub stop: Arc<AtomicBool>,
     /// The command that connects to the same device; results contain it in the command that reruns a rule.
     pub command: String,

@@ -201,8 +201,8 @@ impl RuleResult {
     }
 }
 
-/// Returns the instance that decided this verdict: the first in which the device ended or fell silent, if there
-/// is one, because that affects all others.
+/// Returns the instance that decided this verdict: the first in which the device ended or fell silent, if
+/// there is one, because that affects all others.
 pub(crate) fn worst_of(failing: &[InstanceResult], verdict: Verdict) -> Option<&InstanceResult> {
     let deciding = || failing.iter().filter(|found| found.verdict == verdict);
     deciding().find(|found| found.liveness != Liveness::Alive).or_else(|| deciding().next())
@@ -347,8 +347,8 @@ impl RunResult {
         }
     }
 
-    /// Returns the claims of the device that nothing supports: several rules that need one ran, and none passed. Each
-    /// comes with their number. A claim is the likeliest mistake in the set-up of a device.
+    /// Returns the claims of the device that nothing supports: several rules that need one ran, and none
+    /// passed. Each comes with their number. A claim is the likeliest mistake in the set-up of a device.
     pub fn unsupported_claims(&self, rules: Registry) -> Vec<(&str, usize)> {
         const SEVERAL: usize = 3;
         let ran = |claim: &str| {

@@ -95,8 +95,8 @@ fn life(expected: &str, seen: String) -> Observation {
 /// Returns how the device has ended in an instance with this outcome. A device whose control channel answers
 /// nothing, not even `reset`, has ended too.
 ///
-/// If the instance did not pass, a `reset` comes at once. Only an answer shows that a device on another host still
-/// runs. Its end explains more than the packet that never came.
+/// If the instance did not pass, a `reset` comes at once. Only an answer shows that a device on another host
+/// still runs. Its end explains more than the packet that never came.
 pub(crate) fn end(dut: &mut dyn Dut, outcome: &Outcome, passed: bool) -> Option<String> {
     let hangs = match outcome {
         _ if dut.ended().is_some() => None,

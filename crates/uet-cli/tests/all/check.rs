@@ -79,8 +79,8 @@ fn a_wrong_pdcid_is_found() {
         let run = uet(&["check", &path]);
         assert!(run.code == 1 && run.out.contains(&format!("    {number}{told}")), "{}", run.out);
     }
-    // The first ACKs fit no context. The next packet of their receiver shows its PDCID, and the next ACK of new packets is
-    // judged by it.
+    // The first ACKs fit no context. The next packet of their receiver shows its PDCID, and the next ACK of new packets
+    // is judged by it.
     let path = changed("wrong-pdcids.pcap", "loss.pcapng", |_, frame| {
         let is_ack_cc = frame[42] >> 3 == 8;
         if is_ack_cc {

@@ -40,8 +40,8 @@ impl Doubts {
                     response(judge, packet, question, with);
                 }
                 let [_, unasked] = self.0.entry((dst, src)).or_default();
-                // The capture may lack the request. But a wrong pkt_id leaves a request without a response, which is then
-                // sent again.
+                // The capture may lack the request. But a wrong pkt_id leaves a request without a response, which is
+                // then sent again.
                 let often = unasked.add(!known && awaited, 3);
                 judge.hold(src, PDS_RUDI_002, number, None, !often, || {
                     format!("no request has pkt_id {id:#x}")
