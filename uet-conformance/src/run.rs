@@ -367,7 +367,8 @@ fn excused(
         }
         let is_affected = !effects.is_none() && !effects.is_constant();
         if !is_affected {
-            if replays == REPLAYS || !dut.is_host_busy() {
+            // Repetitions ask how often an instance fails, so none is replaced.
+            if replays == REPLAYS || options.repeat > 1 || !dut.is_host_busy() {
                 break;
             }
             replays += 1;

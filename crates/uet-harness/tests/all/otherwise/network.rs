@@ -5,7 +5,7 @@ use crate::around::{Changes, Device};
 use core::time::Duration;
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
-use uet_conformance::{Dut, DutError, NetworkEffects, Verdict, Wire};
+use uet_conformance::{Dut, DutError, NetworkEffects, Options, Verdict, Wire, run};
 use uet_control::{CallError, Op};
 use uet_harness::dut::Embedded;
 use uet_wire::registry::PdsType;
@@ -66,6 +66,16 @@ fn its_host_is_busy() {
         let rule = &result.rules[0];
         assert_eq!((rule.verdict, rule.attempts), expected, "{attempts} {is_busy}: {}", rule.reason);
     }
+}
+
+/// Repetitions count how often an instance fails, so a busy host replaces none of them.
+#[test]
+fn repetitions_count_each_failure() {
+    let late = Late { attempts: 1, has_lost: false, is_busy: true };
+    let ids = vec!["rudi/one-response".to_owned()];
+    let options = Options { ids, repeat: 3, max_instances: Some(1), ..Options::default() };
+    let result = run(&mut Device::new(late), &options, |_| ());
+    assert_eq!((result.rules[0].verdict, result.rules[0].attempts), (Verdict::Flaky, 3));
 }
 
 /// A network of which nothing is known but that it takes 150 ms each way.
