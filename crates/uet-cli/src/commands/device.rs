@@ -20,7 +20,7 @@ use uet_emulator::frame::Outer;
 #[cfg(target_os = "linux")]
 use uet_emulator::link::neighbor::PeerMac;
 #[cfg(target_os = "linux")]
-use uet_harness::dut::{At, Blind, Remote, STARTING, once_it_listens};
+use uet_harness::dut::{At, Blind, Remote, once_it_listens};
 use uet_harness::dut::{Embedded, Family};
 use uet_model::network::{Impairment, SyntaxError};
 use uet_wire::{Spec, Version};
@@ -226,7 +226,7 @@ pub(super) fn patiently<T>(control: &str, connect: impl FnMut() -> io::Result<T>
 /// Returns the message that the wait for a device begins.
 #[cfg(target_os = "linux")]
 pub(super) fn not_yet(control: &str) -> String {
-    format!("nobody listens at {control} yet; trying for {} s", STARTING.as_secs())
+    format!("nobody listens at {control} yet; trying again")
 }
 
 /// One of several devices: `NAME=HOST:PORT` of its control channel, `NAME=exec:COMMAND` or `NAME=embedded`.

@@ -10,7 +10,13 @@ pub mod matrix;
 pub mod switch;
 pub mod text;
 
-use uet_conformance::RuleResult;
+use uet_conformance::{RULES, RuleResult, RunResult};
+
+/// Describes the claims of the device that no rule supports.
+fn unsupported(result: &RunResult) -> impl Iterator<Item = String> {
+    let claims = result.unsupported_claims(RULES).into_iter();
+    claims.map(|(claim, ran)| format!("claimed, but none of the {ran} rules that need it passes: {claim}"))
+}
 
 /// Returns why a rule that did not pass does not count: a waiver, or the baseline.
 fn accepted(rule: &RuleResult) -> Option<String> {

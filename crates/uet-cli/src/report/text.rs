@@ -1,6 +1,6 @@
 //! Reports the suite's results as text.
 
-use super::{causes, counted};
+use super::{causes, counted, unsupported};
 use crate::paint::{Paint, Painted, Plain};
 use crate::text;
 use std::collections::BTreeMap;
@@ -12,10 +12,8 @@ use uet_conformance::{
     RuleResult, RunResult, Tally, Verdict,
 };
 use uet_packet_io::json::{Decoded, Record};
-use uet_wire::Uet;
-use uet_wire::catalogue;
 use uet_wire::pds::Pds;
-use uet_wire::{Options, Spec, Start};
+use uet_wire::{Options, Spec, Start, Uet, catalogue};
 
 /// Writes a line for a rule: its id, verdict, number of instances and reason.
 pub fn line(out: &mut impl Write, rule: &RuleResult, paint: Paint) -> io::Result<()> {
@@ -244,9 +242,7 @@ pub fn summary(
     for waiver in result.statement.waivers.iter().filter(unused) {
         writeln!(out, "the waiver of {} is no longer needed, or its rule did not run", Plain(&waiver.id))?;
     }
-    for (claim, ran) in result.unsupported_claims(RULES) {
-        writeln!(out, "claimed, but none of the {ran} rules that need it passes: {}", Plain(claim))?;
-    }
+    unsupported(result).try_for_each(|claim| writeln!(out, "{}", Plain(&claim)))?;
     causes(out, result, paint)?;
     changes.map_or(Ok(()), |changes| self::changes(out, changes, result))?;
     let left: Vec<&str> = result.circumstances.not_run_rules.iter().map(String::as_str).collect();

@@ -26,7 +26,7 @@ pub use embedded::{Embedded, Family};
 #[cfg(target_os = "linux")]
 pub use remote::{At, Remote};
 #[cfg(target_os = "linux")]
-pub use starting::{STARTING, once_it_listens};
+pub use starting::once_it_listens;
 
 use uet_conformance::{Trimmed, Wire};
 use uet_emulator::frame::Framed;

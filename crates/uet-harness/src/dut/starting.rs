@@ -6,13 +6,13 @@ use std::io;
 use std::time::Instant;
 
 /// Maximum time until a device that is starting listens on its control channel, on an idle host.
-pub const STARTING: Duration = Duration::from_secs(10);
+const STARTING: Duration = Duration::from_secs(10);
 
 /// Pause between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Connects to a device. If the connection is refused because the device is still starting, tries again for up to
-/// [`STARTING`]. Calls `waits` when the wait begins.
+/// Connects to a device. If the connection is refused because the device is still starting, tries again for ten
+/// seconds, or a minute on a busy host. Calls `waits` when the wait begins.
 ///
 /// # Errors
 ///

@@ -4,7 +4,7 @@ mod failure;
 mod gauge;
 mod ladder;
 
-use super::{causes, text};
+use super::{causes, text, unsupported};
 use crate::site::html::{Escaped, policy};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -174,12 +174,7 @@ fn summary(body: &mut String, result: &RunResult, end: SystemTime) {
 
 /// Writes what the rules that did not pass have in common. Most reports are read no further.
 fn causes(body: &mut String, result: &RunResult) {
-    for (claim, ran) in result.unsupported_claims(RULES) {
-        let claim = Escaped(claim);
-        *body += &format!(
-            "<p>claimed, but none of the {ran} rules that need it passes: <code>{claim}</code></p>\n"
-        );
-    }
+    unsupported(result).for_each(|claim| *body += &format!("<p>{}</p>\n", Escaped(&claim)));
     let causes = causes::of(result);
     if causes.is_empty() {
         return;

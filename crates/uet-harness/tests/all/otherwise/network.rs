@@ -78,6 +78,19 @@ fn repetitions_count_each_failure() {
     assert_eq!((result.rules[0].verdict, result.rules[0].attempts), (Verdict::Flaky, 3));
 }
 
+/// A device that ignores RUDI requests, although it claims to serve them.
+#[test]
+fn a_claim_that_no_rule_supports_is_named() {
+    let ids = ["rudi/one-response", "rudi/mark", "rudi/unreachable", "ack/retx"];
+    let unsupported = |attempts| {
+        let result = results(&mut Device::new(Late { attempts, has_lost: false, is_busy: false }), &ids);
+        let claims = result.unsupported_claims(uet_conformance::RULES);
+        claims.into_iter().map(|(claim, ran)| (claim.to_owned(), ran)).collect::<Vec<_>>()
+    };
+    assert_eq!(unsupported(u32::MAX), [("rudi".to_owned(), 3)]);
+    assert_eq!(unsupported(0), []);
+}
+
 /// A network of which nothing is known but that it takes 150 ms each way.
 #[derive(Default)]
 struct Far {
