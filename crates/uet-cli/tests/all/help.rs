@@ -125,6 +125,8 @@ fn wrong(root: &Path, command: &[&str]) -> (usize, Vec<String>) {
     let wrong = here.iter().filter_map(|line| {
         // Replace the ports of the examples, which may be in use.
         let told = line.replace("[::1]:4793 --control 127.0.0.1:9000", "127.0.0.1:0");
+        let told =
+            told.replace("uet emulate --virtual-time", "uet emulate --listen 127.0.0.1:0 --virtual-time");
         let told = told.replace("127.0.0.1:4793", &at).replace("127.0.0.1:9000", &control);
         match paste(root, &told.replace("--seconds 600", "--seconds 1")) {
             None => None,

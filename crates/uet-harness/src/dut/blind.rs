@@ -1,10 +1,10 @@
 //! A device on UDP with a known address and no control channel.
 
 use super::channel::{LOOK, check};
-use super::reached::{address, addresses_of_suite};
+use super::reached::{NETWORKS, about, address, addresses_of_suite, in_free_network, in_network};
 use super::remote::gone;
 use super::{packet, wire};
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use serde_json::{Map, Value};
 use std::io;
@@ -40,10 +40,16 @@ impl Blind {
     /// Connects to the device at `HOST:PORT` from this local address.
     pub fn new(at: &str, local: Option<IpAddr>) -> io::Result<Self> {
         let place = address(at)?;
+        let networks = if local.is_none() && place.is_ipv4() { NETWORKS } else { 1 };
         let local = *addresses_of_suite(place.ip(), local.as_slice())?.first().unwrap_or(&place.ip());
         let mut blind = Blind::nobody();
         // The device answers to its own port.
-        blind.link = Some(UdpLink::bind(SocketAddr::new(local, place.port()))?);
+        let (link, local) = in_free_network(networks, |n| {
+            let local = in_network(local, n);
+            let socket = SocketAddr::new(local, place.port());
+            Ok((UdpLink::bind(socket).map_err(|error| about(socket, error))?, local))
+        })?;
+        blind.link = Some(link);
         blind.place = place;
         blind.facts = Facts { local: vec![local], device: place.ip(), ..blind.facts };
         blind.welcome.link = Link::Udp { addr: place.ip(), port: place.port() };
@@ -64,15 +70,22 @@ impl Blind {
         Ok(blind)
     }
 
-    /// Forgets packets that have arrived, and moves to the loopback address of this number.
-    fn reset(&mut self, number: u16) -> io::Result<()> {
-        self.addresses = Some(number.checked_add(1).unwrap_or(1));
+    /// Forgets packets that have arrived, and moves to the loopback address of this number, or the next one at which no
+    /// other program has the port.
+    fn reset(&mut self, mut number: u16) -> io::Result<()> {
         if let Some(IpAddr::V4(local)) = self.facts.local.first().filter(|local| local.is_loopback()) {
-            let ([first, .., last], [second, third]) = (local.octets(), number.to_be_bytes());
-            let next = IpAddr::from([first, second, third, last]);
-            self.link = Some(UdpLink::bind(SocketAddr::new(next, self.place.port()))?);
-            self.facts.local = vec![next];
+            let [first, .., last] = local.octets();
+            let (link, next) = in_free_network(NETWORKS, |n| {
+                let [second, third] = number.wrapping_add(n.into()).to_be_bytes();
+                let next = Ipv4Addr::new(first, second, third, last);
+                Ok((UdpLink::bind((next, self.place.port()).into())?, next))
+            })?;
+            let [_, second, third, _] = next.octets();
+            number = u16::from_be_bytes([second, third]);
+            self.link = Some(link);
+            self.facts.local = vec![next.into()];
         }
+        self.addresses = Some(number.checked_add(1).unwrap_or(1));
         while self.link.as_mut().map_or(Ok(None), UdpLink::receive)?.is_some() {}
         Ok(())
     }

@@ -67,11 +67,11 @@ fn other_version(own: IpAddr, device: IpAddr) -> io::Error {
     ))
 }
 
-/// Number of pairs of loopback addresses that the suite tries if another program has the port at one of them.
-const PAIRS: u8 = 16;
+/// Number of networks of loopback addresses that the suite tries if another program has the port in one of them.
+pub(super) const NETWORKS: u8 = 16;
 
 pub(super) fn udp(device: SocketAddr, local: &[IpAddr], classes: &Classes) -> io::Result<Reached> {
-    let pairs = if local.is_empty() && device.is_ipv4() { PAIRS } else { 1 };
+    let networks = if local.is_empty() && device.is_ipv4() { NETWORKS } else { 1 };
     let local = addresses_of_suite(device.ip(), local)?;
     let bind = |ip: &IpAddr| {
         // The device already uses this port at this address, so it is told another one.
@@ -81,19 +81,26 @@ pub(super) fn udp(device: SocketAddr, local: &[IpAddr], classes: &Classes) -> io
         link.classes = classes.clone();
         Ok(link.into())
     };
-    let mut pair = 0;
-    loop {
-        let local: Vec<IpAddr> = local.iter().map(|ip| in_network(*ip, pair)).collect();
-        pair += 1;
-        match local.iter().map(bind).collect::<io::Result<_>>() {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && pair < pairs => {}
-            links => return Ok(Reached { links: links?, local, device }),
+    in_free_network(networks, |n| {
+        let local: Vec<IpAddr> = local.iter().map(|ip| in_network(*ip, n)).collect();
+        let links = local.iter().map(bind).collect::<io::Result<_>>()?;
+        Ok(Reached { links, local, device })
+    })
+}
+
+/// Binds sockets in the first network of loopback addresses in which no other program has the port.
+pub(super) fn in_free_network<T>(networks: u8, mut bind: impl FnMut(u8) -> io::Result<T>) -> io::Result<T> {
+    for n in 1..networks {
+        match bind(n - 1) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            bound => return bound,
         }
     }
+    bind(networks - 1)
 }
 
 /// Moves a loopback address of IPv4 into the `n`-th network: 127.0.0.2 becomes 127.0.1.2.
-fn in_network(address: IpAddr, n: u8) -> IpAddr {
+pub(super) fn in_network(address: IpAddr, n: u8) -> IpAddr {
     match address {
         IpAddr::V4(four) if n > 0 => {
             let [a, b, c, d] = four.octets();
@@ -154,7 +161,7 @@ pub(super) fn raw(
     Ok(Reached { links: vec![link.into()], local: own, device: SocketAddr::new(addr, port) })
 }
 
-fn about(place: impl fmt::Display, error: io::Error) -> io::Error {
+pub(super) fn about(place: impl fmt::Display, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{place}: {error}"))
 }
 
