@@ -464,10 +464,14 @@ impl<W: Write> Report<W> {
         }
         match self.checker.excused() {
             0 => {}
-            1 => writeln!(self.out, "captured by the suite: 1 error of its own packets is a note")?,
-            count => {
-                writeln!(self.out, "captured by the suite: {count} errors of its own packets are notes")?
-            }
+            1 => writeln!(
+                self.out,
+                "captured by the suite: 1 error is a note, because the suite may have caused it"
+            )?,
+            count => writeln!(
+                self.out,
+                "captured by the suite: {count} errors are notes, because the suite may have caused them"
+            )?,
         }
         let first = self.checker.first_unseen().map(|number| {
             let (input, number) = self.place(number);
@@ -476,7 +480,12 @@ impl<W: Write> Report<W> {
                 inputs => format!("{number} of {}", escape(&inputs[input].1)),
             }
         });
-        for line in lacking(self.dropped, self.checker.unseen(), first, self.checker.unmatched()) {
+        // In a capture of the suite, forged packets acknowledge and answer what nobody sent.
+        let (unseen, unmatched) = match self.checker.excused() {
+            0 => (self.checker.unseen(), self.checker.unmatched()),
+            _ => (0, 0),
+        };
+        for line in lacking(self.dropped, unseen, first, unmatched) {
             writeln!(self.out, "{line}")?;
         }
         if self.left_out > 0 {

@@ -380,14 +380,8 @@ fn comment_excuses_only_packets_to_a_device_that_answers() {
         assert_eq!(run.out.matches(r#""severity":"error""#).count(), errors, "{}", run.out);
         assert!(run.out.contains(&format!(r#""excused":{excused}}}"#)), "{}", run.out);
         let told = uet(&["check", &path]).out;
-        assert_eq!(
-            told.contains("captured by the suite: 2 errors of its own packets are notes"),
-            excused == 2
-        );
-        assert_eq!(
-            told.contains("captured by the suite: 1 error of its own packets is a note"),
-            excused == 1
-        );
+        assert_eq!(told.contains("captured by the suite: 2 errors are notes, "), excused == 2);
+        assert_eq!(told.contains("captured by the suite: 1 error is a note, "), excused == 1);
     }
 }
 

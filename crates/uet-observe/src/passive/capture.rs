@@ -47,6 +47,9 @@ struct SuiteSection {
     suite: BTreeSet<IpAddr>,
     /// True once the device has sent a packet.
     device_sent: bool,
+    /// True once the suite has broken a requirement in this instance. Later contradictions of the device may follow from
+    /// that.
+    deviated: bool,
     /// Findings about packets of the suite, each with the reason why it may be a note. Until the device sends a packet,
     /// the comment that names it may be wrong.
     held: Vec<(CaptureFinding, String)>,
@@ -55,8 +58,8 @@ struct SuiteSection {
 /// Judges all packets of a capture, one after the other.
 ///
 /// The suite breaks requirements on purpose. In its captures, findings about its own packets are notes: those from the
-/// addresses that send to the device that the comment of the section names. If this device sends no packet, its comment
-/// changes nothing.
+/// addresses that send to the device that the comment of the section names, and so are later contradictions of the device
+/// in the same instance. If this device sends no packet, its comment changes nothing.
 ///
 /// If the comment says that the capture is a selection of packets, each packet is judged by itself: those left out may
 /// explain what it lacks.
@@ -90,6 +93,7 @@ impl CaptureChecker {
             origin,
             suite: BTreeSet::new(),
             device_sent: false,
+            deviated: false,
             held: Vec::new(),
         });
         if let Some(ended) = core::mem::replace(&mut self.section, next) {
@@ -128,7 +132,7 @@ impl CaptureChecker {
         self.is_selection
     }
 
-    /// Returns the number of errors that are notes, because the suite made them.
+    /// Returns the number of errors that are notes, because the suite made them or may have caused them.
     pub fn excused(&self) -> u64 {
         self.excused
     }
@@ -140,6 +144,7 @@ impl CaptureChecker {
         self.checker.restart();
         if let (Restart::OfSuite(instance), Some(section)) = (restart, &mut self.section) {
             section.origin.instance = Some(instance.to_owned());
+            section.deviated = false;
             self.protections = ProtectionChecker::default();
         }
         Some(restart)
@@ -193,9 +198,11 @@ impl CaptureChecker {
             found.extend(self.broken(number, None, culprit, finding.requirement, &message));
         }
         let in_context = self.checker.packet_with(number, time, packet, witness);
-        for finding in in_context.into_iter().filter(|_| !self.is_selection) {
+        let in_context = if self.is_selection { Vec::new() } else { in_context };
+        for finding in in_context {
             let super::Finding { number, requirement, with, culprit, message } = finding;
-            found.extend(self.broken(number, with, Some(culprit), requirement, &message));
+            let finding = self.broken(number, with, Some(culprit), requirement, &message);
+            found.extend(finding.map(|finding| self.as_consequence(finding)));
         }
         found.into_iter().filter_map(|finding| self.on_purpose(finding)).collect()
     }
@@ -220,6 +227,7 @@ impl CaptureChecker {
         if finding.culprit.is_none_or(|culprit| !section.suite.contains(&culprit)) {
             return Some(finding);
         }
+        section.deviated = true;
         let why = match &section.origin.instance {
             Some(instance) => format!("; on purpose: the suite tests {instance}"),
             None => "; on purpose: the suite tests its device".to_owned(),
@@ -232,6 +240,17 @@ impl CaptureChecker {
         }
         section.held.push((finding, why));
         None
+    }
+
+    /// Turns a contradiction of the device into a note if the suite has broken a requirement before.
+    fn as_consequence(&mut self, finding: CaptureFinding) -> CaptureFinding {
+        let suite = self.section.as_ref().filter(|section| section.deviated);
+        let is_suite = |address| suite.is_some_and(|section| section.suite.contains(&address));
+        if suite.is_none() || finding.culprit.is_some_and(is_suite) {
+            return finding;
+        }
+        let why = "; the suite has broken a requirement before, so this may follow from that";
+        excuse(finding, why, &mut self.excused)
     }
 
     /// Returns the number of contexts before the current instance of the suite. A
