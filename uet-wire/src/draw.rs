@@ -44,6 +44,9 @@ impl Display for Drawing {
         f.write_str("\n")?;
         for place in layout.fields() {
             write!(f, "{:30} {:9} {}", place.row.name, Range(place), place.row.doc)?;
+            if place.row.kind == Kind::Int {
+                f.write_str(", signed")?;
+            }
             if let Some(when) = place.row.when {
                 write!(f, "; when {}", layout.condition(&when))?;
             }

@@ -97,15 +97,20 @@ impl Explain {
     }
 }
 
-/// Returns the rules that read and that set this parameter. Runs one instance of each rule.
+/// Returns the rules that read and that set this parameter. Runs all instances, because some values of an axis set what
+/// others leave alone.
 fn uses(parameter: &str) -> io::Result<[(&'static str, Vec<&'static str>); 2]> {
     let mut nic = Specification::nic()?;
     let (mut read, mut set) = (Vec::new(), Vec::new());
     for rule in RULES.iter() {
-        let Some(instance) = rule.instances(Expand::Pairwise, |_| true).into_iter().next() else { continue };
-        let result = run_instance(&mut nic, &instance, Version::default().spec(), 1, 1.0);
-        read.extend(result.read.contains(parameter).then_some(rule.id));
-        set.extend(result.set.contains(parameter).then_some(rule.id));
+        let (mut reads, mut sets) = (false, false);
+        for instance in rule.instances(Expand::Pairwise, |_| true) {
+            let result = run_instance(&mut nic, &instance, Version::default().spec(), 1, 1.0);
+            reads |= result.read.contains(parameter);
+            sets |= result.set.contains(parameter);
+        }
+        read.extend(reads.then_some(rule.id));
+        set.extend(sets.then_some(rule.id));
     }
     Ok([("read by", read), ("set by", set)])
 }
