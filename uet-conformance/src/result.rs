@@ -106,6 +106,9 @@ pub struct RuleResult {
     pub failing: Vec<InstanceResult>,
     /// Number of times that instances were played: more than there are, if some were repeated.
     pub attempts: u32,
+    /// The instances that passed only when they were played again, on a busy host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub passed_later: Vec<String>,
     /// The duration of all attempts by the link's clock.
     pub duration_ns: u64,
     /// Reason why the failure is accepted.
@@ -133,6 +136,7 @@ impl RuleResult {
             played: Played::default(),
             failing: Vec::new(),
             attempts: 0,
+            passed_later: Vec::new(),
             duration_ns: 0,
             waived: None,
             known: false,
@@ -147,6 +151,9 @@ impl RuleResult {
         self.played.add(&found.instance);
         self.declined |= found.declined;
         self.attempts += found.attempts;
+        if found.replayed && found.verdict == Verdict::Pass {
+            self.passed_later.push(found.instance.clone());
+        }
         self.duration_ns += found.duration_ns;
         // A pass is worse than a skip here: the rule was tested.
         let rank = |verdict: Verdict| match verdict {

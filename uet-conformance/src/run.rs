@@ -145,7 +145,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         kept += found.trace_bytes();
         let failed = found.verdict.is_failure() && found.counts();
         result.rules.push(found);
-        result.stopped = there.err();
+        result.stopped = there.and_then(|()| silence::ends_each_time(&result.rules)).err();
         if result.stopped.is_some() || failed && options.fail_fast || is_cut {
             break;
         }
@@ -377,6 +377,7 @@ fn excused(
         // Seeds of other rounds start at the seed of the run.
         (found, there, effects) = once(dut, if is_affected { seed ^ attempt << 32 } else { seed });
         found.attempts += before.0;
+        found.replayed = replays > 0;
         found.duration_ns += before.1;
     }
     let why = match found.verdict {
@@ -522,6 +523,7 @@ pub(crate) fn run_script(
         at_packet: failed.map(|seen| seen.packet),
         liveness,
         attempts: 1,
+        replayed: false,
         duration_ns: (dut.now() - begun).as_nanos() as u64,
         recorded,
         declined,

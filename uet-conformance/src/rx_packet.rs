@@ -3,7 +3,7 @@ use core::time::Duration;
 use uet_wire::pds::{Ack, AckCc, Control, Nack, Pds, Request, Rudi};
 use uet_wire::registry::{CtlType, NackCode, PdsType, ReturnCode};
 use uet_wire::ses::{Response, Ses};
-use uet_wire::{Psn, Uet};
+use uet_wire::{PdcId, Psn, Uet};
 
 /// A packet of the device with accessors by type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,18 +93,21 @@ impl RxPacket {
         }
     }
 
-    /// Returns whether it is addressed to the suite's side of `pdc`.
-    pub fn is_for(&self, pdc: &Pdc) -> bool {
-        let to = match self.uet().pds {
-            Some(Pds::Control(header)) => header.dpdcid(),
-            Some(pds) => pds
+    /// Returns the PDCID that it is addressed to.
+    pub(crate) fn dpdcid(&self) -> Option<PdcId> {
+        match self.uet().pds? {
+            Pds::Control(header) => header.dpdcid(),
+            pds => pds
                 .ack()
                 .map(|ack| ack.dpdcid())
                 .or_else(|| pds.nack().map(|nack| nack.dpdcid()))
                 .or_else(|| pds.request().and_then(|request| request.dpdcid())),
-            None => None,
-        };
-        to == Some(pdc.local) && self.wire.dst == pdc.from
+        }
+    }
+
+    /// Returns whether it is addressed to the suite's side of `pdc`.
+    pub fn is_for(&self, pdc: &Pdc) -> bool {
+        self.dpdcid() == Some(pdc.local) && self.wire.dst == pdc.from
     }
 
     /// Returns the ACK of `pdc` that reports the arrival of `psn`: by name, cumulatively or by a bit.

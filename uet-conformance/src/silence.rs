@@ -2,7 +2,8 @@
 
 use crate::statement::StatedDevice;
 use crate::{
-    Dut, DutExt, InstanceResult, Ladder, Liveness, Observation, Outcome, Pdc, Relation, Stop, Test, Verdict,
+    Dut, DutExt, InstanceResult, Ladder, Liveness, Observation, Outcome, Pdc, Relation, RuleResult, Stop,
+    Test, Verdict,
 };
 use uet_control::{CallError, Reset};
 use uet_wire::Spec;
@@ -21,6 +22,9 @@ const UNANSWERED: u32 = 2;
 /// The run stops after this many instances in a row without a packet of a device that has been started again,
 /// or that has never answered.
 const MUTE: u32 = 5;
+
+/// The run stops after this many rules in a row in which the device ended each time.
+const ENDED_RULES: usize = 10;
 
 /// Returns whether the device answers a plain first write. Returns `None` if nothing can be written to it.
 pub(crate) fn answers_a_write(dut: &mut dyn Dut, spec: &'static Spec, scale: f64) -> Option<bool> {
@@ -164,6 +168,21 @@ pub(crate) fn count_mute(dut: &mut StatedDevice<'_>, result: &InstanceResult) ->
              channel and link"
         ),
     })
+}
+
+/// Fails if the device has ended in every instance of the last rules: a device that ends at each start is started
+/// again and again, and no rule says more about it.
+pub(crate) fn ends_each_time(rules: &[RuleResult]) -> Result<(), String> {
+    let ends = |rule: &&RuleResult| {
+        let ended =
+            |found: &InstanceResult| matches!(found.liveness, Liveness::Ended | Liveness::EndedAfter(_));
+        rule.instances.pass == 0 && rule.failing.iter().all(ended)
+    };
+    let ran = rules.iter().rev().filter(|rule| rule.verdict != Verdict::Skipped);
+    match ran.take(ENDED_RULES).take_while(ends).count() {
+        ENDED_RULES => Err(format!("the device ended in each instance of {ENDED_RULES} rules in a row")),
+        _ => Ok(()),
+    }
 }
 
 /// Brings back a device that has ended, does not answer to `reset`, or has become silent in this instance.

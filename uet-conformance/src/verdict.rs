@@ -90,6 +90,8 @@ pub struct InstanceResult {
     pub liveness: Liveness,
     /// Number of times that it was played.
     pub attempts: u32,
+    /// True if it did not pass on a busy host, and was played again for that.
+    pub replayed: bool,
     /// The duration of all attempts by the link's clock.
     pub duration_ns: u64,
     /// The steps of a random conversation.
@@ -124,6 +126,7 @@ impl InstanceResult {
             rerun,
             liveness: Liveness::Alive,
             attempts: 0,
+            replayed: false,
             duration_ns: 0,
             sequence: None,
             corrections: Corrections::default(),

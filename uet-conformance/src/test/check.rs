@@ -5,6 +5,7 @@ use crate::{Bound, Observation, Outcome, Relation, RxPacket, Show, Stop};
 use core::fmt;
 use core::ops::RangeInclusive;
 use core::time::Duration;
+use uet_wire::PdcId;
 use uet_wire::catalogue::Requirement;
 
 impl Test<'_> {
@@ -62,7 +63,7 @@ impl Test<'_> {
         } else {
             self.had_room(heard)?;
             self.is_supported()?;
-            part.to_owned() + &self.inbox.others(heard)
+            part.to_owned() + &self.others(heard)
         };
         let observation = self.judge.observation(requirement, false, Relation::Present, expected, others);
         self.push(observation);
@@ -76,12 +77,27 @@ impl Test<'_> {
         within: Duration,
         wanted: impl FnMut(&RxPacket) -> Option<T>,
     ) -> Result<(RxPacket, T), Stop> {
+        let heard = self.judge.packets();
         let found = self.wait(self.patience(within), wanted)?;
         match found {
             Some(_) => self.judge.needed(),
             None => self.is_supported()?,
         }
-        found.ok_or_else(|| Stop::Inconclusive(format!("did not get to: {what}")))
+        found.ok_or_else(|| {
+            let came = self.inbox.has(heard, |_| true);
+            let seen = if came { format!(" (seen {})", self.others(heard)) } else { String::new() };
+            Stop::Inconclusive(format!("did not get to: {what}{seen}"))
+        })
+    }
+
+    /// Describes the packets that arrived instead of the expected one. Those after number `since` come first.
+    fn others(&self, since: usize) -> String {
+        let Some((shown, beside)) = self.inbox.others(since) else { return "nothing".into() };
+        let strange = shown.dpdcid().filter(|to| {
+            *to != PdcId::NONE && self.suite.watch().contexts(shown.wire.dst, *to).next().is_none()
+        });
+        let lost = strange.map(|to| format!(", for PDCID {to}, which is none of the suite's"));
+        format!("{}{}{beside}", shown.uet(), lost.unwrap_or_default())
     }
 
     /// Expects that no such packet arrives in this time, as this requirement demands.

@@ -55,21 +55,17 @@ impl Inbox {
         self.packets.iter().any(|seen| seen.number > since && fits(seen))
     }
 
-    /// Describes the packets that arrived instead of the expected one: the last refusal, or else the last
-    /// ACK, or else the last packet, and the kinds of the others. Those after number `since` answer the
-    /// question, so they come first.
-    pub(super) fn others(&self, since: usize) -> String {
+    /// Returns the packet that arrived instead of the expected one, and describes the others: the last
+    /// refusal, or else the last ACK, or else the last packet, and the kinds of the others. Those after number
+    /// `since` answer the question, so they come first.
+    pub(super) fn others(&self, since: usize) -> Option<(&RxPacket, String)> {
         let refusal = |seen: &&RxPacket| seen.nack().is_some() || seen.is_error();
         let recent = || self.packets.iter().filter(|seen| seen.number > since);
         let shown = recent()
             .rfind(refusal)
             .or_else(|| recent().rfind(|seen| seen.ack().is_some()))
             .or_else(|| recent().next_back());
-        let Some(shown) =
-            shown.or_else(|| self.packets.iter().rfind(refusal)).or_else(|| self.packets.back())
-        else {
-            return "nothing".into();
-        };
+        let shown = shown.or_else(|| self.packets.iter().rfind(refusal)).or_else(|| self.packets.back())?;
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
         for seen in self.packets.iter().filter(|seen| seen.number != shown.number) {
             let uet = seen.uet();
@@ -80,10 +76,8 @@ impl Inbox {
             *kinds.entry(kind).or_default() += 1;
         }
         let others: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-        if others.is_empty() {
-            shown.uet().to_string()
-        } else {
-            format!("{}, beside {}", shown.uet(), others.join(", "))
-        }
+        let beside =
+            if others.is_empty() { String::new() } else { format!(", beside {}", others.join(", ")) };
+        Some((shown, beside))
     }
 }

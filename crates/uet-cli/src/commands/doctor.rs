@@ -328,7 +328,10 @@ fn link(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<bool
         (Verdict::Inconclusive, _) => (Health::Broken, result.reason.clone(), "the link was not tested"),
         _ => (
             Health::Broken,
-            "a write of 64 bytes is not answered".into(),
+            match result.observations.first() {
+                Some(broken) => format!("a write of 64 bytes is not answered: seen {}", broken.seen),
+                None => format!("a write of 64 bytes is not answered: {}", result.reason),
+            },
             "check that the device listens at the address of its `link`, that it answers to the suite's address and known port, \
              and that no firewall drops UDP; `uet run --id ack/requested --capture all.pcapng` records the packets",
         ),

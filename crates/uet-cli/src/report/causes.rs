@@ -115,7 +115,11 @@ fn missing(worst: &InstanceResult) -> Option<&'static str> {
         Some(broken) if broken.relation == Relation::Absent => return None,
         Some(broken) => (broken.expectation(), broken.seen.as_str()),
         None if worst.reason.contains("sent no NACK") => ("NACK".to_owned(), "nothing"),
-        None => (worst.reason.split_once("did not get to: ")?.1.to_owned(), "nothing"),
+        None => {
+            let (_, wanted) = worst.reason.split_once("did not get to: ")?;
+            let (wanted, seen) = wanted.split_once(" (seen ").unwrap_or((wanted, "nothing"));
+            (wanted.to_owned(), seen)
+        }
     };
     let (nothing, words) = (seen == "nothing", |text: &str, word: &str| {
         text.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| part == word)
@@ -236,6 +240,7 @@ mod tests {
             rerun: String::new(),
             liveness: Default::default(),
             attempts: 1,
+            replayed: false,
             duration_ns: 0,
             sequence: None,
             corrections: Default::default(),
@@ -252,6 +257,7 @@ mod tests {
             played: Played::default(),
             failing: vec![worst],
             attempts: 1,
+            passed_later: Vec::new(),
             duration_ns: 0,
             waived: None,
             known: false,

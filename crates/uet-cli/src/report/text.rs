@@ -242,6 +242,15 @@ pub fn summary(
     for waiver in result.statement.waivers.iter().filter(unused) {
         writeln!(out, "the waiver of {} is no longer needed, or its rule did not run", Plain(&waiver.id))?;
     }
+    let later: Vec<&str> =
+        result.rules.iter().flat_map(|rule| &rule.passed_later).map(String::as_str).collect();
+    if !later.is_empty() {
+        let (count, some) = (later.len(), some_of(&later));
+        writeln!(
+            out,
+            "{count} did not pass at first, while the host was busy: {some}; --repeat 10 counts failures"
+        )?;
+    }
     unsupported(result).try_for_each(|claim| writeln!(out, "{}", Plain(&claim)))?;
     causes(out, result, paint)?;
     changes.map_or(Ok(()), |changes| self::changes(out, changes, result))?;

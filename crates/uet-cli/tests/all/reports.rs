@@ -74,6 +74,7 @@ fn rule(id: &str, verdict: Verdict) -> RuleResult {
         rerun: format!("uet run --id {id} --seed 1"),
         liveness: Default::default(),
         attempts: 1,
+        replayed: false,
         duration_ns: 1_500_000,
         ladder,
     };
@@ -88,6 +89,7 @@ fn rule(id: &str, verdict: Verdict) -> RuleResult {
         instances: Tally { pass: usize::from(!bad), fail: usize::from(bad), ..Tally::default() },
         failing: if bad { vec![worst] } else { Vec::new() },
         attempts: 1,
+        passed_later: Vec::new(),
         duration_ns: 1_500_000,
         waived: None,
         known: false,

@@ -278,6 +278,17 @@ fn without_a_restart_the_run_ends() {
     assert!(result.not_run > 0);
 }
 
+#[test]
+fn a_device_that_ends_at_each_packet_ends_the_run_soon() {
+    let mut device = Dying::new(true);
+    device.changes.ends = Ends::Soon;
+    device.changes.dies_of = |_| true;
+    let result = run(&mut device, &Options { max_instances: Some(1), ..Options::default() }, |_| ());
+    let stopped = result.stopped.expect("it ended");
+    assert_eq!(stopped, "the device ended in each instance of 10 rules in a row");
+    assert_eq!(result.rules.iter().filter(|rule| rule.verdict == Verdict::Fail).count(), 10);
+}
+
 /// A device that sends nothing from the begin, or nothing any more once a packet has silenced it. A restart changes nothing.
 struct Mute {
     answers: bool,
