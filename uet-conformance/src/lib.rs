@@ -92,7 +92,7 @@ pub use run::{catalogue_hash, run, run_instance, spec_mismatch};
 pub use rx_packet::RxPacket;
 pub use ses::{Message, Part};
 pub use shard::Shard;
-pub use shield::{DomainKind, SECURED, Shield, Sighting};
+pub use shield::{DomainKind, FEW_SECURED, SECURED, Shield, Sighting};
 pub use shrink::fewer_steps;
 pub use skips::predicted_skips;
 pub use statement::{StandingRegion, Statement, Waiver, with_statement};

@@ -32,6 +32,12 @@ pub const SECURED: Axis<DomainKind> = axis("domain").needing(&[
     ("client-ssi", kind(KeyMode::Client, true), &[TSS]),
 ]);
 
+/// Two of them, for rules that play thousands of packets and ask nothing about keys.
+pub const FEW_SECURED: Axis<DomainKind> = axis("domain").needing(&[
+    ("cluster", kind(KeyMode::Cluster, false), &[TSS]),
+    ("server-ssi", kind(KeyMode::Server, true), &[TSS]),
+]);
+
 const fn kind(mode: KeyMode, ssi: bool) -> DomainKind {
     DomainKind { mode, ssi }
 }

@@ -3,7 +3,7 @@
 
 use super::Test;
 use crate::shield::{DEVICE_SSI, SUITE_SSI, refused, told};
-use crate::{DomainKind, Outcome, Shield, Sighting, Stop, Wire};
+use crate::{DomainKind, Outcome, Pdc, Shield, Sighting, Stop, Wire};
 use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet};
 use uet_control::{InstallKeys, KeyMode, SecureDomain};
@@ -12,7 +12,7 @@ use uet_wire::catalogue::{
 };
 use uet_wire::pds::Pds;
 use uet_wire::tss::{Domain, ICV, Mode, Outer, Tss, TssError};
-use uet_wire::{Psn, Uet};
+use uet_wire::{Psn, Uet, UetBuf};
 
 impl Test<'_> {
     /// Makes the device a member of a secure domain with a fresh key. From now on, the suite protects all its
@@ -296,10 +296,24 @@ fn is_nack_without_context(bytes: &[u8]) -> bool {
     }
 }
 
+/// The flag of an ACK that tells a Start_PSN.
+const TELLS: u8 = 0x40;
+
+impl Test<'_> {
+    /// Sends an ACK without a response that tells a Start_PSN, as a target does when a context closes.
+    pub(crate) fn send_telling(&mut self, pdc: &Pdc, ack: &UetBuf, start: Psn) -> Outcome {
+        let mut bytes = ack.to_bytes().to_vec();
+        if let Some(flags) = bytes.get_mut(1) {
+            *flags |= TELLS;
+        }
+        bytes.extend(start.0.to_be_bytes());
+        self.send_wire(&pdc.raw(&bytes))
+    }
+}
+
 /// Takes the Start_PSN off an ACK that tells one: flag bit 6, and 4 bytes after the header. Public sources
 /// disagree about it, so that the rules about reserved bits and lengths do not judge it.
 fn take_expected_psn(bytes: &mut Vec<u8>) -> Option<Psn> {
-    const TELLS: u8 = 0x40;
     let flags = *bytes.get(1)?;
     let header = match Uet::parse_lax(bytes).0.pds? {
         Pds::Ack(header) if flags & TELLS != 0 => header.bytes().len(),

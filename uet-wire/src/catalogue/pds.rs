@@ -144,6 +144,8 @@ catalogue! {
         "After ROD_OOO or a timeout, the source of an ordered context retransmits all packets from the missing PSN on";
     PDS_ROD_005 "PDS-ROD-005" Should "3.5.21" 2 "behaviour"
         "All packets of an ordered context carry the same entropy value at a time";
+    PDS_ROD_006 "PDS-ROD-006" Should "3.5.21" 2 "behaviour"
+        "Data of reads on an ordered context leaves in the order of the requests";
     PDS_UUD_001 "PDS-UUD-001" Should "3.5.6" 2 "behaviour"
         "A target never answers a datagram";
     PDS_RUDI_001 "PDS-RUDI-001" Must "3.5.6" 2 "behaviour"

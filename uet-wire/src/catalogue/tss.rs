@@ -68,6 +68,8 @@ catalogue! {
         "A Start_PSN that the ACK of CLOSE_COMMAND tells opens the next context at once";
     TSS_START_008 "TSS-START-008" Should "3.5.8" 1 "security"
         "A packet with a new PSN after NEW_START_PSN is no retransmission: retx is 0";
+    TSS_START_009 "TSS-START-009" Should "3.5.8" 1 "security"
+        "The Start_PSN that the ACK of CLOSE_COMMAND tells never lowers the one that its initiator knows";
     TSS_TRIM_001 "TSS-TRIM-001" Must "3.7" 1 "security"
         "A trimmed secured packet is no receipt: it changes no memory, no window and no credit";
 }

@@ -226,7 +226,7 @@ impl Pdc {
     }
 
     /// Handles a duplicate. `PDS-DUP-001`: it is never delivered twice.
-    pub(super) fn duplicate(&mut self, shared: &mut Shared, again: Named) -> Duplicate {
+    pub(super) fn duplicate(&mut self, shared: &mut Shared, again: Named, is_control: bool) -> Duplicate {
         let psn = again.psn;
         // `PDS-DUP-003`: a duplicate without `retx`, which the network made, may be ignored.
         if !again.retx && !shared.params.ack_unmarked_duplicates {
@@ -243,7 +243,8 @@ impl Pdc {
                 Duplicate::AnsweredAgain
             }
             _ => {
-                let response = self.default_for(psn);
+                // `PDS-ACK-014`: the packet still tells its kind if its slot is gone.
+                let response = if is_control { no_response() } else { self.default_for(psn) };
                 self.acknowledge(shared, again, response, AckReason::Duplicate);
                 Duplicate::AckedAgain
             }

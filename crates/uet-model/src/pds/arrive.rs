@@ -167,7 +167,8 @@ impl Pdc {
     fn known(&mut self, shared: &mut Shared, packet: Packet, arrival: PsnFields, ses: Head) {
         let psn = arrival.psn;
         let named = self.named(psn, arrival.flags(&packet, &shared.params), &packet, shared.now);
-        let what = self.duplicate(shared, named);
+        let is_control = matches!(arrival.what, Arriving::Control(..));
+        let what = self.duplicate(shared, named, is_control);
         self.event(shared, EventKind::Duplicate(psn, what));
         match what {
             // `PDS-DUP-005`

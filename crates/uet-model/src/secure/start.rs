@@ -48,7 +48,7 @@ impl Secure {
         tells.then(|| self.floor_after(sdi, start, highest)).flatten()
     }
 
-    /// Takes the floor that the ACK of CLOSE_COMMAND told, unless a newer one is known.
+    /// Takes the floor that the ACK of CLOSE_COMMAND told, unless a newer one is known (`TSS-START-009`).
     pub(super) fn learn_floor(&mut self, sdi: u32, expected: Psn) {
         let Some(member) = self.domains.get_mut(&sdi) else { return };
         if member.ini_start_psn.is_none_or(|known| expected.is_after(known)) {

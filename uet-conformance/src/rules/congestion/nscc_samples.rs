@@ -56,7 +56,7 @@ const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
 pub(super) const RULES: &[Rule] = &[
     rule("nscc/ambiguous-sample", "An answer to an unknown transmission of a packet is no round-trip sample")
         .checks(&[CC_RTT_001])
-        .over(&[&AMBIGUOUS, &CARRIER, &START])
+        .over(&[&AMBIGUOUS, &CARRIER])
         .measure(|t| {
             t.make_patient()?;
             let (mut flow, _) = flow_of_windows(t, 60)?;

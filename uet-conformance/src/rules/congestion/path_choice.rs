@@ -33,6 +33,9 @@ const TROUBLE: Axis<Trouble> = axis("packets").values(&[
 /// The number of packets that leave before an ACK.
 const SPRAYED: u32 = 64;
 
+/// The number of packets over several rounds of the entropy values.
+const ROUNDS: usize = 900;
+
 const FEW_VALUES: &str = "the device has few entropy values";
 
 pub(super) const RULES: &[Rule] = &[
@@ -136,6 +139,30 @@ pub(super) const RULES: &[Rule] = &[
             let common = steps.values().copied().max().unwrap_or(0);
             let most = Bound::from(values.len() / 2).tolerating("a half");
             t.at_most(CC_PATH_002, "packets with the same step from the value before", most, common);
+            Ok(())
+        }),
+    rule("path/oblivious-rounds", "Oblivious spraying uses each entropy value once before any a second time")
+        .checks(&[CC_PATH_002])
+        .needs(&[RUD, PATHS, SEE_ENTROPY])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            choose_paths(t, "oblivious")?;
+            t.congestion("none")?;
+            t.try_configure("payload_mtu", 1024)?;
+            let mut flow = Flow::start(t, Mode::Rud, ROUNDS)?;
+            let answers = Answers { delay: t.round_trips(1)?, ..Answers::default() };
+            let until = t.now() + answers.delay * 100;
+            while (flow.count() as usize) < ROUNDS && t.now() < until {
+                flow.run(t, answers.delay, &answers)?;
+            }
+            let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
+            flow.target.got.iter().for_each(|got| *counts.entry(got.seen.wire.entropy).or_default() += 1);
+            require(counts.len() >= 16, FEW_VALUES)?;
+            // A value occurs once in each whole round, and once in the rounds that begin and end the flow. The
+            // network may have lost a tenth of the packets.
+            let rounds = (flow.target.got.len() * 11).div_ceil(10 * counts.len());
+            let most = counts.values().max().copied().unwrap_or(0);
+            t.at_most(CC_PATH_002, "packets with the most frequent entropy value", rounds + 1, most);
             Ok(())
         }),
     rule("path/aware", "A path-aware source rests congested entropy values, and no others, for a round trip")

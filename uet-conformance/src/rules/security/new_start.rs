@@ -222,6 +222,44 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 2)?;
             t.ends(TSS_CTR_001, written, Status::Ok)
         }),
+    rule(
+        "tss-new-start/told",
+        "The ACK of an older CLOSE_COMMAND does not take back the Start_PSN of a newer one",
+    )
+    .checks(&[TSS_START_009])
+    .needs(&[RUD, WRITE, TSS, CLOSE])
+    .run(|t| {
+        t.secure(t.value(&SECURED))?;
+        let peers = [t.peer_of_job(101)?, t.peer_of_job(102)?];
+        let mut opened: Vec<Target> = Vec::new();
+        for peer in peers {
+            let written = t.post(post(PostKind::Write, peer, 64))?;
+            let target = Target::accept_beside(t, &opened.iter().collect::<Vec<_>>())?;
+            target.ack(t, 0)?;
+            t.ends(TSS_START_009, written, Status::Ok)?;
+            opened.push(target);
+        }
+        // The newer context closes first, and its ACK tells the higher Start_PSN.
+        let high = Psn(0x2000_0000);
+        for (k, start) in [(1, high), (0, high - 0x1000)] {
+            t.call(uet_control::ClosePdc { peer: peers[k], mode: Mode::Rud, class: 0 })?;
+            let target = &opened[k];
+            let (_, command) = target.expect_control(t, TSS_START_009, CtlType::CLOSE_COMMAND, t.later())?;
+            let ack = AckBuilder { response: None, ..target.pdc.ack(command.psn()) };
+            t.send_telling(&target.pdc, &ack.build()?, start)?;
+            t.settle()?;
+        }
+        t.post(post(PostKind::Write, peers[0], 64))?;
+        let next = Target::accept_beside(t, &opened.iter().collect::<Vec<_>>())?;
+        let near = |start: Psn| next.psn(0) - start < 0x1000;
+        require(
+            near(high) || near(high - 0x1000),
+            "the device takes no Start_PSN from the ACK of CLOSE_COMMAND",
+        )?;
+        let (start, kept) = (next.psn(0), !high.is_after(next.psn(0)));
+        t.holds(TSS_START_009, &format!("Start_PSN is {high} or later"), kept, start);
+        Ok(())
+    }),
     rule("tss-new-start/after-ack", "An initiator ignores NACK NEW_START_PSN after the first ACK")
         .checks(&[TSS_START_005])
         .run(|t| {

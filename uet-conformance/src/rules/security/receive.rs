@@ -9,7 +9,7 @@ use super::steps::{
 };
 use crate::prelude::*;
 use crate::rules::steps::{expect_close_in_range, idempotent_region, shorten_psn_range};
-use crate::{SECURED, Trimmed, Wire, rudi};
+use crate::{FEW_SECURED, SECURED, Trimmed, Wire, rudi};
 use uet_wire::tss::ICV;
 
 const READS: &[Need] = &[RUD, WRITE, READ, TSS];
@@ -31,10 +31,11 @@ pub(super) const RULES: &[Rule] = &[
     rule("tss-receive/psn-range", "A target near the end of its secured return PSNs requests a close")
         .checks(&[PDS_CLOSE_012])
         .needs(READS)
-        .over(&[&SECURED, &LIMITED])
+        .over(&[&FEW_SECURED, &LIMITED])
         .run(|t| {
             shorten_psn_range(t, t.value(&LIMITED))?;
-            let (pdc, region) = open_secured(t)?;
+            t.secure(t.value(&FEW_SECURED))?;
+            let (pdc, region) = t.open()?;
             expect_close_in_range(t, &pdc, &region)
         }),
     rule("tss-receive/request", "A target executes a secured request and protects its ACK")

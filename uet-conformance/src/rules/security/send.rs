@@ -5,10 +5,10 @@ use super::steps::{
     CLUSTER, check_write, establish_as, open_as, open_new, open_secured, plain_retransmission, plain_write,
     rule, write_in_flight,
 };
-use crate::SECURED;
 use crate::prelude::*;
 use crate::rules::steps::{expect_source_closes_in_range, post_datagram, post_idempotent, shorten_psn_range};
 use crate::target::NOT_WELL;
+use crate::{FEW_SECURED, SECURED};
 use uet_control::KeyMode;
 
 const TWO_PEERS: &[Need] = &[RUD, WRITE, TSS, TWO_ADDRESSES];
@@ -239,10 +239,10 @@ pub(super) const RULES: &[Rule] = &[
         }),
     rule("tss-send/psn-range", "An initiator closes a secured context before the end of its PSNs")
         .checks(&[PDS_CLOSE_012])
-        .over(&[&SECURED, &LIMITED])
+        .over(&[&FEW_SECURED, &LIMITED])
         .run(|t| {
             shorten_psn_range(t, t.value(&LIMITED))?;
-            t.secure(t.value(&SECURED))?;
+            t.secure(t.value(&FEW_SECURED))?;
             expect_source_closes_in_range(t, 512)
         }),
     rule("tss-send/limit-target", "A target sends nothing more once its counter reaches the limit")

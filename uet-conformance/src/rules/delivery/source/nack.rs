@@ -30,7 +30,7 @@ const LIMITED: Axis<NackCode> = axis("code").values(&[
 ]);
 
 /// Max_NACK_Retx_Cnt as the script sets it, or the default.
-const MOST: Axis<Option<u64>> =
+pub(super) const MOST: Axis<Option<u64>> =
     axis("most").values(&[("default", None), ("1", Some(1)), ("0", Some(0)), ("2", Some(2))]);
 
 pub(super) const RULES: &[Rule] = &[

@@ -134,8 +134,12 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_OPEN_005])
         .run(|t| {
             let (pdc, region) = t.open()?;
-            for (offset, psn) in [(5, 1), (0, 1), (1, 7)] {
-                let moved = Request { syn: true, offset, ..pdc.request(psn) };
+            // The last ones differ in one of the upper bits alone, in both directions.
+            let far = [1u32 << 16, 1 << 24, 1 << 31].into_iter().flat_map(|bit| [bit, bit.wrapping_neg()]);
+            let far = far.map(|distance| (1, distance.wrapping_add(1)));
+            for (offset, psn) in [(5, 1), (0, 1), (1, 7)].into_iter().chain(far) {
+                let clear = pdc.psn(psn) - offset - 1;
+                let moved = Request { syn: true, offset, clear, ..pdc.request(psn) };
                 t.request(&pdc, moved.write(&region, 0, &[1; 16])?)?;
                 t.expect_nack(PDS_OPEN_005, &pdc, pdc.psn(psn), &[NackCode::INVALID_SYN])?;
             }

@@ -1,8 +1,8 @@
 //! Ordered contexts at a target (section 3.5.21).
 
 use super::steps::clear_command;
-use crate::Show;
 use crate::prelude::*;
+use crate::{Data, Show};
 
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
@@ -242,6 +242,27 @@ pub(super) const RULES: &[Rule] = &[
         t.holds(PDS_ROD_003, "the ACKs leave in the order of the requests", ordered, named.show());
         Ok(())
     }),
+    rule("rod/read-data-in-order", "Data of reads on an ordered context leaves in the order of the requests")
+        .checks(&[PDS_ROD_006])
+        .needs(&[ROD, READ])
+        .over(&[&START])
+        .run(|t| {
+            // The later read is shorter.
+            let mtu = t.mtu();
+            let (region, _) = t.patterned(2 * mtu as u64)?;
+            let mut session = t.ordered_session();
+            let long = Message::read(&region, 0, 2 * mtu as u32);
+            let mut parts = long.parts(mtu)?;
+            parts.push(Message::read(&region, 0, 100).named(2).whole()?);
+            session.ask_all(t, &parts)?;
+            let pieces = session.data(t, PDS_ROD_006, 2 * mtu + 100)?;
+            let mut of_return: Vec<&Data> = pieces.iter().filter(|piece| !piece.in_ack).collect();
+            of_return.sort_by_key(|piece| piece.psn - session.pdc.start);
+            let named = |piece: &Data| piece.long().map(|header| header.read_request_message_id());
+            let ids: Vec<u16> = of_return.into_iter().filter_map(named).collect();
+            t.holds(PDS_ROD_006, "data of read 1 leaves before that of read 2", ids.is_sorted(), ids.show());
+            Ok(())
+        }),
     rule("rod/wrap", "An ordered context keeps the order across the PSN wrap")
         .checks(&[PDS_PSN_006, PDS_ROD_001, PDS_ROD_002])
         .run(|t| {

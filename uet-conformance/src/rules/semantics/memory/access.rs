@@ -49,19 +49,6 @@ const OFFSET: Axis<u64> = axis("offset").values(&[
     ("maximum", u64::MAX - 7),
 ]);
 
-/// An operation of several packets.
-const SEGMENTED: Axis<Access> =
-    axis("operation").needing(&[("write", Access::Write, &[WRITE]), ("read", Access::Read, &[READ])]);
-
-/// The width in bits at which the sum of buffer_offset and message_offset would wrap into the region.
-const SUM: Axis<u32> = axis("sum").values(&[("2-64", 64), ("2-32", 32)]);
-
-/// The bytes beyond the end of the region, as a function of the MTU.
-const EXCESS: Axis<fn(usize) -> usize> = axis("excess").values(&[("1", |_| 1), ("2-mtu", |mtu| 2 * mtu)]);
-
-/// The packet that arrives first, by index.
-const FIRST: Axis<usize> = axis("first").values(&[("first", 0), ("second", 1)]);
-
 /// The opcode and header of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SendForm {
@@ -143,35 +130,6 @@ pub(super) const RULES: &[Rule] = &[
             let (region, memory) = t.patterned(64)?;
             let message = operation(t.value(&OPERATION), &region, t.value(&OFFSET))?;
             expect_refused(t, SES_MEM_004, &message, None, (&region, &memory))
-        }),
-    rule("access/offset-overflow", "Offsets whose sum exceeds 2^32 or 2^64 do not wrap into the region")
-        .checks(&[SES_MEM_004])
-        .over(&[&SEGMENTED, &SUM, &FIRST, &MODE])
-        .run(|t| {
-            // The first packet lies beyond the region. The second one would lie inside it if the sum of its
-            // offsets lost the highest bit.
-            let mtu = t.mtu();
-            let (region, memory) = t.patterned(mtu as u64 + 64)?;
-            let offset = (u64::MAX >> (64 - t.value(&SUM))) - mtu as u64 + 1 + 8;
-            let message = match t.value(&SEGMENTED) {
-                Access::Read => Message::read(&region, offset, mtu as u32 + 40),
-                _ => Message::write(&region, offset, &bytes(mtu + 40)),
-            };
-            expect_all_refused(t, &message, (&region, &memory))
-        }),
-    rule("access/beyond-the-end", "A message that starts inside its region and ends outside changes nothing")
-        .checks(&[SES_MEM_004])
-        .over(&[&SEGMENTED, &EXCESS, &FIRST, &MODE])
-        .run(|t| {
-            // The first packet lies inside the region, the last one beyond its end.
-            let mtu = t.mtu();
-            let (region, memory) = t.patterned(mtu as u64 + 64)?;
-            let length = mtu + 64 - 8 + t.value(&EXCESS)(mtu);
-            let message = match t.value(&SEGMENTED) {
-                Access::Read => Message::read(&region, 8, length as u32),
-                _ => Message::write(&region, 8, &bytes(length)),
-            };
-            expect_all_refused(t, &message, (&region, &memory))
         }),
     rule("access/generation", "A send with a wrong generation is refused and consumes no receive")
         .checks(&[SES_GEN_001, SES_GEN_002])
@@ -337,30 +295,6 @@ fn expect_refused(
     let psn = session.ask(t, &granted.whole()?)?;
     session.answer(t, psn)?;
     t.check_memory(requirement, region, 0, memory)
-}
-
-/// Expects that the device refuses a message, returns no data and leaves memory unchanged.
-fn expect_all_refused(t: &mut Test<'_>, message: &Message, (region, memory): (&Region, &[u8])) -> Outcome {
-    let mut session = t.session();
-    let parts = message.parts(t.mtu())?;
-    let mut order: Vec<usize> = (0..parts.len()).collect();
-    let reversed = t.value(&FIRST) == 1;
-    if reversed {
-        order.reverse();
-    }
-    let psns = session.ask_in_order(t, &parts, &order)?;
-    let pdc = session.pdc.clone();
-    if pdc.rod && reversed {
-        // An ordered context dropped the packets that arrived out of order.
-        for (psn, part) in psns.iter().zip(&parts).skip(1) {
-            session.again(t, *psn, part)?;
-        }
-    }
-    t.expect_none(SES_MEM_004, "no data from the region", t.soon(), |seen| {
-        (seen.is_for(&pdc) && !seen.payload().is_empty()).then_some(())
-    })?;
-    session.refused(t, SES_MEM_004, psns[1])?;
-    t.check_memory(SES_MEM_004, region, 0, memory)
 }
 
 /// Returns a send of 8 bytes to index 10 with this generation.

@@ -6,6 +6,34 @@ use crate::rules::steps::bytes;
 use uet_control::Permission;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 
+/// What a message of several packets asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Write,
+    Read,
+}
+
+impl Asked {
+    fn message(self, region: &Region, offset: u64, length: usize) -> Message {
+        match self {
+            Asked::Write => Message::write(region, offset, &bytes(length)),
+            Asked::Read => Message::read(region, offset, length as u32),
+        }
+    }
+}
+
+const ASKED: Axis<Asked> =
+    axis("operation").needing(&[("write", Asked::Write, &[WRITE]), ("read", Asked::Read, &[READ])]);
+
+/// The width in bits at which the sum of buffer_offset and message_offset would wrap into the region.
+const SUM: Axis<u32> = axis("sum").values(&[("2-64", 64), ("2-32", 32)]);
+
+/// The bytes beyond the end of the region, as a function of the MTU.
+const EXCESS: Axis<fn(usize) -> usize> = axis("excess").values(&[("1", |_| 1), ("2-mtu", |mtu| 2 * mtu)]);
+
+/// The packet that arrives first, by index.
+const FIRST: Axis<usize> = axis("first").values(&[("first", 0), ("second", 1)]);
+
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).needs(&[WRITE]).over(&[&MODE, &START])
@@ -51,6 +79,52 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[SES_MEM_003, SES_MEM_005])
         .needs(&[ATOMIC])
         .run(no_atomics),
+    crate::rule(
+        "access/denied-message",
+        "No packet of a message without permission takes effect, whichever comes first",
+    )
+    .checks(&[SES_MEM_003])
+    .over(&[&ASKED, &FIRST, &MODE])
+    .run(|t| {
+        let length = t.mtu() + 64;
+        let other = match t.value(&ASKED) {
+            Asked::Write => Permission::Read,
+            Asked::Read => Permission::Write,
+        };
+        let permissions = vec![other, Permission::Atomic];
+        let (region, memory) = t.exposed(length as u64, |region| ExposeRegion { permissions, ..region })?;
+        let message = t.value(&ASKED).message(&region, 0, length);
+        expect_all_refused(t, SES_MEM_003, &message, (&region, &memory))
+    }),
+    crate::rule(
+        "access/offset-overflow",
+        "Offsets whose sum exceeds 2^32 or 2^64 do not wrap into the region",
+    )
+    .checks(&[SES_MEM_004])
+    .over(&[&ASKED, &SUM, &FIRST, &MODE])
+    .run(|t| {
+        // The first packet lies beyond the region. The second one would lie inside it if the sum of its
+        // offsets lost the highest bit.
+        let mtu = t.mtu();
+        let (region, memory) = t.patterned(mtu as u64 + 64)?;
+        let offset = (u64::MAX >> (64 - t.value(&SUM))) - mtu as u64 + 1 + 8;
+        let message = t.value(&ASKED).message(&region, offset, mtu + 40);
+        expect_all_refused(t, SES_MEM_004, &message, (&region, &memory))
+    }),
+    crate::rule(
+        "access/beyond-the-end",
+        "A message that starts inside its region and ends outside changes nothing",
+    )
+    .checks(&[SES_MEM_004])
+    .over(&[&ASKED, &EXCESS, &FIRST, &MODE])
+    .run(|t| {
+        // The first packet lies inside the region, the last one beyond its end.
+        let mtu = t.mtu();
+        let (region, memory) = t.patterned(mtu as u64 + 64)?;
+        let length = mtu + 64 - 8 + t.value(&EXCESS)(mtu);
+        let message = t.value(&ASKED).message(&region, 8, length);
+        expect_all_refused(t, SES_MEM_004, &message, (&region, &memory))
+    }),
 ];
 
 /// Expects that a write outside its region is refused. Open: the return code.
@@ -121,4 +195,33 @@ fn no_atomics(t: &mut Test<'_>) -> Outcome {
     let refused = session.refused_as(t, SES_MEM_005, psn, DENIED);
     t.still_holds(SES_MEM_003, &region, &memory)?;
     refused.map(drop)
+}
+
+/// Expects that the device refuses a message, returns no data and leaves memory unchanged.
+fn expect_all_refused(
+    t: &mut Test<'_>,
+    requirement: &Requirement,
+    message: &Message,
+    (region, memory): (&Region, &[u8]),
+) -> Outcome {
+    let mut session = t.session();
+    let parts = message.parts(t.mtu())?;
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    let reversed = t.value(&FIRST) == 1;
+    if reversed {
+        order.reverse();
+    }
+    let psns = session.ask_in_order(t, &parts, &order)?;
+    let pdc = session.pdc.clone();
+    if pdc.rod && reversed {
+        // An ordered context dropped the packets that arrived out of order.
+        for (psn, part) in psns.iter().zip(&parts).skip(1) {
+            session.again(t, *psn, part)?;
+        }
+    }
+    t.expect_none(requirement, "no data from the region", t.soon(), |seen| {
+        (seen.is_for(&pdc) && !seen.payload().is_empty()).then_some(())
+    })?;
+    session.refused(t, requirement, psns[1])?;
+    t.check_memory(requirement, region, 0, memory)
 }

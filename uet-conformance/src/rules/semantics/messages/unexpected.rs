@@ -50,6 +50,32 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_received(SES_MATCH_006, &posted, &data)?;
             Ok(())
         }),
+    rule("send/unexpected-list", "A response to an unexpected send of several packets has list OVERFLOW")
+        .checks(&[SES_MATCH_003, SES_GTD_002])
+        .over(&[&ARRIVAL, &MODE, &START])
+        .run(|t| {
+            t.open_index()?;
+            let mut session = t.session();
+            let mtu = t.mtu();
+            let parts = Message::send(&bytes(2 * mtu + 9)).parts(mtu)?;
+            let mut order: Vec<usize> = (0..parts.len()).collect();
+            if t.value(&ARRIVAL) && !session.pdc.rod {
+                order.reverse();
+            }
+            session.ask_in_order(t, &parts, &order)?;
+            let mut listed = Vec::new();
+            for k in order {
+                let answer = session.answer(t, session.pdc.psn(k as u32))?;
+                require_kept(&answer)?;
+                let list = answer.response.map(|response| response.head().list());
+                listed.extend((list == Some(List::UET_OVERFLOW)).then_some(answer.request));
+            }
+            // The sources leave open which packets' responses name the list.
+            t.holds(SES_MATCH_003, "a response has list OVERFLOW", !listed.is_empty(), listed.len());
+            let unguarded = listed.iter().filter(|request| **request != AckRequest::REQ_CLEAR).count();
+            t.check(SES_GTD_002, "such responses without REQ_CLEAR", 0, unguarded);
+            Ok(())
+        }),
     rule("send/receive-during-send", "A receive posted while an unexpected send arrives gets all of it")
         .checks(&[SES_MATCH_006, SES_DONE_002])
         .run(|t| {
