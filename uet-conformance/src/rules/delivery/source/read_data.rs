@@ -50,9 +50,13 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 1)?;
             let (pdc, header) = (target.pdc.clone(), target.data_header(1, whole.len(), whole.len(), 0)?);
             let data = pdc.request(0).ses(header, &whole);
-            t.send_wire(&pdc.trimmed(&data.build()?, place, SHORT))?;
-            let (_, nack) = t.expect_nack(PDS_TRIM_001, &pdc, pdc.psn(0), &[code])?;
-            t.check(PDS_TRIM_001, "spdcid", pdc.remote, Some(nack.spdcid()));
+            // The traffic class alone says that the data is trimmed.
+            for left in [SHORT, usize::MAX] {
+                t.forget();
+                t.send_wire(&pdc.trimmed(&data.build()?, place, left))?;
+                let (_, nack) = t.expect_nack(PDS_TRIM_001, &pdc, pdc.psn(0), &[code])?;
+                t.check(PDS_TRIM_001, "spdcid", pdc.remote, Some(nack.spdcid()));
+            }
             t.is_open(PDS_TRIM_002, read)?;
             t.must_take_data(&pdc, pdc.psn(0));
             t.request(&pdc, data.retx())?;

@@ -1,6 +1,7 @@
 //! RUDI requests of a device and their responses: pkt_ids, completions, replies to ignore (section 3.5.6).
 
 use super::steps::{expect_reply_ignored, expect_rudi_retransmission, read_data, respond, rudi_write};
+use crate::Trimmed;
 use crate::prelude::*;
 use crate::rules::steps::{
     build_rudi_response, post_idempotent, retransmissions, reverse_path, rudi_request,
@@ -249,6 +250,19 @@ pub(super) const RULES: &[Rule] = &[
                     }
                 };
                 t.send(&Pdc { from, ..reverse }, &packet)
+            })
+        }),
+    rule("source-rudi/trimmed", "A trimmed response to a RUDI request does not complete it")
+        .checks(&[PDS_TRIM_002])
+        .needs(&[RUDI, TRIM])
+        .measure(|t| {
+            expect_reply_ignored(t, PDS_TRIM_002, |t, seen, pkt_id| {
+                let reverse = reverse_path(t, seen);
+                let packet = build_rudi_response(seen, pkt_id, ReturnCode::OK)?;
+                for place in [Trimmed::Fabric, Trimmed::LastHop] {
+                    t.send_wire(&reverse.trimmed(&packet, place, 64))?;
+                }
+                Ok(())
             })
         }),
     rule("source-rudi/data-with-error", "A RUDI read fails if its data has an error code")

@@ -1,8 +1,10 @@
 //! A target as the source of read data: NACKs of the data and its CLEAR_PSN (sections 3.5.8 and 3.5.11).
 
 use super::return_direction::{collect_data, send_reads};
+use crate::Trimmed;
 use crate::prelude::*;
 use crate::rules::steps::RETRYING;
+use uet_wire::Version;
 
 /// A code of each action.
 const IGNORED: Axis<NackCode> = axis("code").values(&[
@@ -43,12 +45,32 @@ pub(super) const RULES: &[Rule] = &[
             let (mut target, _) = collect_data(t, 3, false)?;
             target.ack(t, 0)?;
             t.settle()?;
-            for n in [0, 3, 400] {
+            for n in [0, 3, 400, (1 << 16) + 1, (1 << 24) + 1] {
                 target.refuse(t, t.value(&IGNORED), n)?;
             }
             t.settle()?;
             target.expect_again(t, PDS_NACK_002, 1, t.later())?;
             target.expect_none(t, PDS_NACK_002, "no acknowledged data", t.rto(), |n| n == 0)
+        }),
+    rule("return-direction/trimmed-ack", "A trimmed ACK of read data is ignored and gets no NACK")
+        .checks(&[PDS_TRIM_005, PDS_NACK_010])
+        .needs(&[WRITE, READ, TRIM])
+        .run(|t| {
+            let (mut target, _) = collect_data(t, 2, false)?;
+            let whole = target.acking(1).build()?;
+            // Cut after its header, and not at all.
+            for keep in [16, 64] {
+                t.send_wire(&target.pdc.trimmed(&whole, Trimmed::Fabric, keep))?;
+            }
+            // Before 1.0.3, the device may report the trim of an ACK.
+            let reports = t.spec().released() < Version::V1_0_3;
+            t.expect_none(PDS_NACK_010, "no NACK for the ACK", t.grace(), |seen| {
+                seen.nack().filter(|nack| !reports || nack.nack_code() != NackCode::TRIMMED_ACK)
+            })?;
+            for n in 0..2 {
+                target.expect_again(t, PDS_TRIM_005, n, t.later())?;
+            }
+            target.ack(t, 1)
         }),
     rule("return-direction/nack-wait", "After a normal NACK, read data waits for NACK_Retx_Time")
         .checks(&[PDS_NACK_004, PDS_NACK_006])

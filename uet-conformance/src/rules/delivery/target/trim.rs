@@ -1,6 +1,6 @@
 //! Packets that a switch has trimmed (section 3.5.15).
 
-use super::steps::clear_command;
+use super::steps::{clear_command, open_with_error};
 use crate::prelude::*;
 use crate::{Trimmed, Wire, rudi, uud};
 use uet_wire::pds::Rudi;
@@ -13,6 +13,9 @@ const IP_LENGTH: Axis<bool> = axis("ip-length").values(&[("fixed", false), ("sta
 
 /// The number of bytes that the switch keeps behind the IP header.
 const KEPT: Axis<usize> = axis("kept").values(&[("24", 24), ("64", 64), ("128", 128), ("256", 256)]);
+
+/// The number of bytes left behind the UDP header. The traffic class alone says that a packet is trimmed.
+const LEFT: Axis<usize> = axis("left").values(&[("header", SHORT), ("all", usize::MAX)]);
 
 /// The length of the UDP header.
 const UDP: usize = 8;
@@ -162,21 +165,24 @@ pub(super) const RULES: &[Rule] = &[
             }
             Ok(())
         }),
-    rule("trim/syn", "A trimmed first packet opens no context").checks(&[PDS_TRIM_004]).run(|t| {
-        let region = t.region(4096)?;
-        let pdc = t.initiate();
-        let first = pdc.request(0).write(&region, 0, &[1; 200])?;
-        send(t, &pdc, &first, Trimmed::Fabric, SHORT)?;
-        // Open: whether the device replies. A reply names no context.
-        if let Some((_, nack)) = t.wait(t.soon(), |seen| seen.refuses(&pdc, pdc.psn(0)))? {
-            t.check(PDS_TRIM_004, "spdcid", PdcId::NONE, nack.spdcid());
-        }
-        // A context opened by the trimmed packet would refuse this Start_PSN.
-        let pdc = Pdc { start: pdc.start + (1 << 20), ..pdc };
-        t.request(&pdc, pdc.request(0).write(&region, 0, &[2; 16])?)?;
-        t.expect_cack(PDS_TRIM_004, &pdc, pdc.psn(0))?;
-        t.expect_memory(PDS_TRIM_004, &region, 0, &[2; 16])
-    }),
+    rule("trim/syn", "A trimmed first packet opens no context")
+        .checks(&[PDS_TRIM_004])
+        .over(&[&LEFT, &MODE, &CARRIER, &START])
+        .run(|t| {
+            let region = t.region(4096)?;
+            let pdc = t.initiate();
+            let first = pdc.request(0).write(&region, 0, &[1; 200])?;
+            send(t, &pdc, &first, Trimmed::Fabric, t.value(&LEFT))?;
+            // Open: whether the device replies. A reply names no context.
+            if let Some((_, nack)) = t.wait(t.soon(), |seen| seen.refuses(&pdc, pdc.psn(0)))? {
+                t.check(PDS_TRIM_004, "spdcid", PdcId::NONE, nack.spdcid());
+            }
+            // A context opened by the trimmed packet would refuse this Start_PSN.
+            let pdc = Pdc { start: pdc.start + (1 << 20), ..pdc };
+            t.request(&pdc, pdc.request(0).write(&region, 0, &[2; 16])?)?;
+            t.expect_cack(PDS_TRIM_004, &pdc, pdc.psn(0))?;
+            t.expect_memory(PDS_TRIM_004, &region, 0, &[2; 16])
+        }),
     rule("trim/duplicate", "A trimmed duplicate of a delivered packet changes nothing")
         .checks(&[PDS_TRIM_002])
         .run(|t| {
@@ -212,6 +218,40 @@ pub(super) const RULES: &[Rule] = &[
             t.request(&pdc, pdc.request(2).retx().write(&region, 0, &[2; 100])?)?;
             t.expect_cack(PDS_TRIM_002, &pdc, pdc.psn(2))?;
             t.expect_memory(PDS_ROD_001, &region, 0, &[[2; 100], [1; 100]].concat())
+        }),
+    rule("trim/above-gap", "On an ordered context, a trimmed packet above a gap does not report the gap")
+        .checks(&[PDS_TRIM_002, PDS_ROD_002])
+        .needs(&[ROD, WRITE, TRIM])
+        .over(&[&CARRIER, &START])
+        .run(|t| {
+            let region = t.region(4096)?;
+            let mut pdc = Pdc { rod: true, ..t.initiate() };
+            t.establish(&mut pdc, &region)?;
+            let above = pdc.request(2).write(&region, 0, &[2; 100])?;
+            send(t, &pdc, &above, Trimmed::Fabric, SHORT)?;
+            let (_, nack) = t.need("a NACK", t.soon(), |seen| seen.refuses(&pdc, pdc.psn(2)))?;
+            require(nack.nack_code() != NackCode::ROD_OOO, "the NACK of the trimmed packet reports the gap")?;
+            t.forget();
+            t.request(&pdc, above)?;
+            t.expect_nack(PDS_ROD_002, &pdc, pdc.psn(2), &[NackCode::ROD_OOO])?;
+            t.pause(t.soon())?;
+            t.check_memory(PDS_TRIM_002, &region, 0, &[0; 100])
+        }),
+    rule("trim/stored-response", "A trimmed copy of a refused request does not release its stored response")
+        .checks(&[PDS_TRIM_002])
+        .run(|t| {
+            let (pdc, region, first, _) = open_with_error(t)?;
+            let again = pdc.request(1).retx().write_nowhere(&region, &[1])?;
+            for place in [Trimmed::Fabric, Trimmed::LastHop] {
+                send(t, &pdc, &again, place, SHORT)?;
+            }
+            t.pause(t.soon())?;
+            t.forget();
+            t.request(&pdc, again)?;
+            let (repeated, ack) = t.expect_answer(PDS_TRIM_002, &pdc, pdc.psn(1))?;
+            t.check(PDS_TRIM_002, "the response", first.response(), repeated.response());
+            t.check(PDS_TRIM_002, "cack_psn", pdc.psn(0), ack.cack_psn());
+            Ok(())
         }),
     rule("trim/control", "Trimmed control packets, ACKs and NACKs are dropped").checks(&[PDS_TRIM_005]).run(
         |t| {
@@ -249,7 +289,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("trim/rudi", "A trimmed RUDI request gets a NACK with nt = 1 and its pkt_id")
         .checks(&[PDS_TRIM_003, PDS_NACK_008, WIRE_NACK_002, PDS_TRIM_005, PDS_TRIM_002])
         .needs(&[RUDI, TRIM])
-        .over(&[&CARRIER])
+        .over(&[&LEFT, &CARRIER])
         .run(|t| {
             let (region, held) = t.exposed(4096, |region| ExposeRegion { key: SAFE, ..region })?;
             let initiator = t.initiate();
@@ -262,7 +302,7 @@ pub(super) const RULES: &[Rule] = &[
             for (place, code) in
                 [(Trimmed::Fabric, NackCode::TRIMMED), (Trimmed::LastHop, NackCode::TRIMMED_LASTHOP)]
             {
-                t.send_wire(&initiator.trimmed(&packet, place, SHORT))?;
+                t.send_wire(&initiator.trimmed(&packet, place, t.value(&LEFT)))?;
                 let (_, nack) = t.expect(PDS_TRIM_003, "a NACK", t.soon(), |seen| {
                     seen.nack().filter(|_| seen.wire.dst == initiator.from)
                 })?;
@@ -281,12 +321,12 @@ pub(super) const RULES: &[Rule] = &[
     rule("trim/datagram", "A trimmed datagram is not answered")
         .checks(&[PDS_UUD_001])
         .needs(&[UUD, TRIM])
-        .over(&[])
+        .over(&[&LEFT])
         .run(|t| {
             let region = t.region(4096)?;
             let initiator = t.initiate();
             let packet = uud(&initiator.request(0).write(&region, 0, &[1; 200])?)?;
-            t.send_wire(&initiator.trimmed(&packet, Trimmed::Fabric, SHORT))?;
+            t.send_wire(&initiator.trimmed(&packet, Trimmed::Fabric, t.value(&LEFT)))?;
             let ours = initiator.from;
             t.expect_silence(PDS_UUD_001, "no answer", |seen| (seen.wire.dst == ours).then_some(()))
         }),
