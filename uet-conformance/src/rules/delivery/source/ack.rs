@@ -121,7 +121,7 @@ pub(super) const RULES: &[Rule] = &[
         .over(&[&CONTENT, &MODE, &CARRIER, &START])
         .run(|t| {
             let (mut target, written) = message_in_flight(t, 2)?;
-            for n in [3, 100, 1 << 20] {
+            for n in [3, 100, 1 << 20, (1 << 16) + 2, (1 << 24) + 2] {
                 let ack = target.acking(n);
                 let ack = match t.value(&CONTENT) {
                     Content::Same => ack,

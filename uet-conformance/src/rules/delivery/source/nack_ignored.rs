@@ -39,8 +39,9 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             let (mut target, written) = message_in_flight(t, 1)?;
             for code in CODES {
-                target.refuse(t, *code, 2)?;
-                target.refuse(t, *code, 400)?;
+                for n in [2, 400, (1 << 16) + 1, (1 << 24) + 1] {
+                    target.refuse(t, *code, n)?;
+                }
             }
             t.settle()?;
             target.expect_again(t, PDS_NACK_002, 1, t.later())?;

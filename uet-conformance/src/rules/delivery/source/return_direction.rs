@@ -29,6 +29,15 @@ const OPENED: Axis<bool> = axis("context").values(&[("established", true), ("new
 /// True for the last PSN of the window.
 const EDGE: Axis<bool> = axis("psn").values(&[("last", true), ("next", false)]);
 
+/// The PSN of read data outside the window. Its low bits may be those of a PSN in the window.
+const DISTANCE: Axis<u32> = axis("psn").values(&[
+    // No target can announce more than 255 * 128.
+    ("above", 32_700),
+    ("2-24-above", 1 << 24),
+    ("2-16-above", 1 << 16),
+    ("2-24-below", (1u32 << 24).wrapping_neg()),
+]);
+
 /// A read of two packets by the device. Both requests have arrived.
 struct Read {
     target: Target,
@@ -198,16 +207,17 @@ pub(super) const RULES: &[Rule] = &[
             t.expect_cack(PDS_ROD_001, &pdc, pdc.psn(1))?;
             read.expect_end(t, PDS_ROD_001)
         }),
-    rule("source-return-direction/outside-window", "Read data far above the window is refused")
+    rule("source-return-direction/outside-window", "Read data far outside the window is refused")
         .checks(&[PDS_OPEN_006])
         .needs(&[READ])
-        .over(&[&MODE, &CARRIER, &START])
+        .over(&[&DISTANCE, &MODE, &CARRIER, &START])
         .run(|t| {
             require(t.parameter("announced_mpr") != 0, "the device announces no limit")?;
             let read = Read::new(t, Mode::Rud)?;
             read.ack(t)?;
-            // No target can announce more than 255 * 128.
-            let invalid = read.data(32_700, 0)?;
+            let invalid = read.data(t.value(&DISTANCE), 0)?;
+            let below = invalid.psn - 1;
+            let invalid = invalid.clear(below);
             expect_refused(t, PDS_OPEN_006, &read, (&read.pdc(), invalid), &[NackCode::PSN_OOR_WINDOW])
         }),
     rule("source-return-direction/window-edge", "Read data is accepted up to the last PSN of the window")

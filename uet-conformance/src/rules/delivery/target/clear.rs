@@ -169,6 +169,19 @@ pub(super) const RULES: &[Rule] = &[
             expect_stored(t, &pdc, &region, 1, first.response())?;
             Ok(())
         }),
+    rule("clear/old-command", "CLEAR_COMMAND with a PSN far below the cumulative one clears nothing")
+        .checks(&[PDS_CLR_004, PDS_GTD_001])
+        .run(|t| {
+            let (pdc, region, first, _) = open_with_error(t)?;
+            // The low bits are those of the stored response.
+            for distance in [1 << 16, 1 << 24, 2] {
+                t.send(&pdc, &clear_command(&pdc, pdc.psn(1) - distance)?)?;
+            }
+            let cack = next_cack(t, &pdc, &region, 2)?;
+            t.check(PDS_CLR_004, "cack_psn", pdc.psn(0), cack);
+            expect_stored(t, &pdc, &region, 1, first.response())?;
+            Ok(())
+        }),
     rule("clear/wrap", "CLEAR works across the PSN wrap, in a request and by CLEAR_COMMAND")
         .checks(&[PDS_CLR_004, PDS_CLR_005, PDS_PSN_006])
         .run(|t| {

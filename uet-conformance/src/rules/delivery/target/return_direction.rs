@@ -196,7 +196,9 @@ pub(super) const RULES: &[Rule] = &[
         .run(|t| {
             // The forward direction has used four PSNs, the return direction three.
             let (mut target, _) = collect_data(t, 3, false)?;
-            target.ack(t, 3)?;
+            for n in [3, (1 << 16) + 2, (1 << 24) + 2] {
+                target.ack(t, n)?;
+            }
             t.settle()?;
             for n in 0..3 {
                 target.expect_again(t, PDS_PSN_004, n, t.later())?;

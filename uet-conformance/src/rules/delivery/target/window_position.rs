@@ -12,12 +12,15 @@ enum PsnPlace {
     Last,
     AboveWindow,
     FarAboveWindow,
+    Above2To16,
+    Above2To24,
     BelowOpposite,
     Opposite,
     Cumulative,
     Below,
     LowestDuplicate,
     BelowWindow,
+    Below2To24,
 }
 
 const PLACE: Axis<PsnPlace> = axis("at").values(&[
@@ -27,12 +30,15 @@ const PLACE: Axis<PsnPlace> = axis("at").values(&[
     ("last", PsnPlace::Last),
     ("above-window", PsnPlace::AboveWindow),
     ("far-above-window", PsnPlace::FarAboveWindow),
+    ("2-16-above", PsnPlace::Above2To16),
+    ("2-24-above", PsnPlace::Above2To24),
     ("below-opposite", PsnPlace::BelowOpposite),
     ("opposite", PsnPlace::Opposite),
     ("cumulative", PsnPlace::Cumulative),
     ("below", PsnPlace::Below),
     ("lowest-duplicate", PsnPlace::LowestDuplicate),
     ("below-window", PsnPlace::BelowWindow),
+    ("2-24-below", PsnPlace::Below2To24),
 ]);
 
 /// The packet with the PSN.
@@ -62,12 +68,15 @@ impl PsnPlace {
             PsnPlace::Last => range,
             PsnPlace::AboveWindow => t.beyond(pdc)?,
             PsnPlace::FarAboveWindow => t.beyond(pdc)? + (1 << 20),
+            PsnPlace::Above2To16 => (1 << 16) + 1,
+            PsnPlace::Above2To24 => (1 << 24) + 1,
             PsnPlace::BelowOpposite => (1 << 31) - 1,
             PsnPlace::Opposite => 1 << 31,
             PsnPlace::Cumulative => 0,
             PsnPlace::Below => 1u32.wrapping_neg(),
             PsnPlace::LowestDuplicate => range.wrapping_neg(),
             PsnPlace::BelowWindow => t.beyond(pdc)?.wrapping_neg(),
+            PsnPlace::Below2To24 => ((1u32 << 24) - 1).wrapping_neg(),
         })
     }
 }

@@ -28,6 +28,9 @@ pub(super) const RULES: &[Rule] = &[
     rule("read/several-packets", "Each packet of a read returns its part and states the length of the whole")
         .checks(&[SES_READ_001, SES_READ_007])
         .run(several_packets),
+    rule("read/long", "A read longer than 64 KiB returns the data of each of its packets")
+        .checks(&[SES_READ_001])
+        .run(long),
     rule("read/ack-or-return", "All data of one read travels either in ACKs or on the return direction")
         .checks(&[SES_READ_004])
         .run(ack_or_return),
@@ -181,6 +184,16 @@ fn several_packets(t: &mut Test<'_>) -> Outcome {
         t.at_most(SES_READ_001, "bytes of read data in a packet", mtu, piece.bytes.len());
         t.check(SES_READ_007, "modified_length", Some(length as u32), stated(piece));
     }
+    Ok(())
+}
+
+fn long(t: &mut Test<'_>) -> Outcome {
+    let length = 0x1_0000 + 2 * t.mtu() + 9;
+    let (region, memory) = t.patterned(length as u64 + 40)?;
+    let mut session = t.session();
+
+    let pieces = read(t, &mut session, &Message::read(&region, 40, length as u32), SES_READ_001)?;
+    check_data(t, SES_READ_001, &pieces, &memory, 40, length);
     Ok(())
 }
 

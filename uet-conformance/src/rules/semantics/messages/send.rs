@@ -19,6 +19,10 @@ const TOO_LONG: Axis<Option<&str>> =
 const HEADER_DATA: Axis<u64> =
     axis("header-data").values(&[("7", 7), ("4096", 0x1000), ("wide", 0xfeed_0000_0000_0bee)]);
 
+/// The message_id of the second of two sends. The first has 1.
+const SECOND_ID: Axis<u16> =
+    axis("second-id").values(&[("2", 2), ("high-byte", 0x0101), ("highest-bit", 0x8001)]);
+
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).needs(&[SEND, RECEIVE]).over(&[&MODE, &START])
@@ -166,14 +170,14 @@ pub(super) const RULES: &[Rule] = &[
     rule("send/interleaved", "Interleaved packets of two sends fill the buffers of their own messages")
         .checks(&[SES_MATCH_006, SES_PLACE_003, SES_RESP_001])
         .needs(UNORDERED)
-        .over(&[&START])
+        .over(&[&SECOND_ID, &START])
         .run(|t| {
             let mtu = t.mtu();
             let (one, two) = (bytes(2 * mtu), vec![0x5a; 2 * mtu]);
             let (first, second) = (t.posted(room(2 * mtu as u64))?, t.posted(room(2 * mtu as u64))?);
             let mut session = t.session();
             let mut parts = Message::send(&one).parts(mtu)?;
-            parts.extend(Message::send(&two).named(2).parts(mtu)?);
+            parts.extend(Message::send(&two).named(t.value(&SECOND_ID)).parts(mtu)?);
             let psns = session.ask_in_order(t, &parts, &[0, 2, 3, 1])?;
             session.all_accepted(t, SES_RESP_001, &psns)?;
             t.pause(t.soon())?;

@@ -5,11 +5,11 @@ use super::steps::{begin, begin_post};
 use crate::prelude::*;
 use crate::rules::steps::next_fields;
 use crate::serve::SesFields;
-use crate::target::FAILED;
+use crate::target::{FAILED, NOT_WELL};
 use std::collections::BTreeSet;
 use uet_wire::pds::Pds;
 use uet_wire::registry::{List, ResponseOpcode};
-use uet_wire::ses::Response;
+use uet_wire::ses::{Response, SesBuf};
 
 /// The list of the receive that matched a send.
 const LIST: Axis<List> =
@@ -28,6 +28,9 @@ const MATCHED: Axis<PostKind> =
 
 /// The number of packets of the message.
 const PACKETS: Axis<u32> = axis("packets").values(&[("one", 1), ("three", 3)]);
+
+/// The distance of a wrong PSN from the right one.
+const DISTANCE: Axis<u32> = axis("distance").values(&[("2-16", 1 << 16), ("2-24", 1 << 24), ("1", 1)]);
 
 pub(super) const RULES: &[Rule] = &[
     rule("completions/write", "A write completes when it is acknowledged, and not before")
@@ -144,6 +147,26 @@ pub(super) const RULES: &[Rule] = &[
                 let ended = ended.map(|completion| completion.length);
                 t.check(SES_RESP_004, "bytes that were accepted", Some(u64::from(accepted)), ended);
             }
+            Ok(())
+        }),
+    rule("completions/read-wrong-psn", "Data that states another PSN does not complete a medium-header read")
+        .checks(&[SES_READ_006])
+        .needs(&[READ])
+        .over(&[&DISTANCE, &MODE, &START])
+        .run(|t| {
+            let peer = t.peer(0)?;
+            let read = Post { want_data: true, form: Some(Form::Medium), ..post(PostKind::Read, peer, 200) };
+            let (posted, target) = begin_post(t, read, 1)?;
+            target.ack(t, 0)?;
+            let SesBuf::ResponseDataSmall(header) = target.data_header(0, 200, 200, 0)? else {
+                return skip("the device reads with standard headers");
+            };
+            let psn = header.original_request_psn() + t.value(&DISTANCE);
+            let header = header.edit().original_request_psn(psn).done()?;
+            target.give(t, 0, header.into(), &[7; 200])?;
+            t.pause(t.soon())?;
+            let ended = t.completion(posted, Duration::ZERO)?.map(|completion| completion.status);
+            t.one_of(SES_READ_006, "the completion", NOT_WELL, ended);
             Ok(())
         }),
     rule("completions/overflow", "A send that matched the overflow list completes successfully")

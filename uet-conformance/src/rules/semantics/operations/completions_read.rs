@@ -7,11 +7,14 @@ use crate::target::NOT_WELL;
 use uet_control::{ClosePdc, Fill, Hex};
 use uet_wire::ses::SesBuf;
 
-/// The other operation whose message_id the data has. With `none`, the message_id is unknown.
-const NAMED: Axis<Option<PostKind>> = axis("named").needing(&[
-    ("none", None, &[]),
-    ("write", Some(PostKind::Write), &[WRITE]),
-    ("send", Some(PostKind::Send), &[SEND]),
+/// The other operation whose message_id the data has. Without one, the message_id is unknown and differs from
+/// that of the read in these bits.
+const NAMED: Axis<(Option<PostKind>, u16)> = axis("named").needing(&[
+    ("none", (None, 0x5555), &[]),
+    ("high-byte", (None, 0x0100), &[]),
+    ("highest-bit", (None, 0x8000), &[]),
+    ("write", (Some(PostKind::Write), 0), &[WRITE]),
+    ("send", (Some(PostKind::Send), 0), &[SEND]),
 ]);
 
 /// The header of a read, which decides how its data names it.
@@ -205,9 +208,10 @@ pub(super) const RULES: &[Rule] = &[
             let SesBuf::ResponseData(header) = header else {
                 return skip("the device reads with short headers");
             };
-            let mut id = header.read_request_message_id() ^ 0x5555;
+            let (kind, bits) = t.value(&NAMED);
+            let mut id = header.read_request_message_id() ^ bits;
             let mut other = None;
-            if let Some(kind) = t.value(&NAMED) {
+            if let Some(kind) = kind {
                 let peer = t.peer(0)?;
                 other = Some(t.post(Post { form: Some(Form::Std), ..post(kind, peer, 64) })?);
                 target.collect(t, 2)?;
