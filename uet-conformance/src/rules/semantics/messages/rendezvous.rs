@@ -2,9 +2,10 @@
 //! (section 3.4.2).
 
 use super::steps::require_kept;
-use crate::RequestSession;
 use crate::prelude::*;
 use crate::serve::SesFields;
+use crate::{Answer, RequestSession};
+use uet_wire::registry::List;
 use uet_wire::ses::{ExtBuf, SesBuf};
 
 /// The time at which the receive for an unexpected send is posted.
@@ -104,7 +105,7 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         }),
     rule("rendezvous/unexpected", "An unexpected rendezvous send fills a receive that is posted later")
-        .checks(&[SES_MATCH_006, SES_RNDV_002])
+        .checks(&[SES_MATCH_006, SES_RNDV_002, SES_MATCH_003, SES_GTD_002])
         .over(&[&POSTED, &TAGGED, &MODE, &START])
         .run(|t| {
             // The device may read the rest when the send arrives, or when a receive is posted.
@@ -114,7 +115,12 @@ pub(super) const RULES: &[Rule] = &[
                 true => (Message::new(Opcode::UET_RENDEZVOUS_TSEND).selector(0x70), tagged_room(400, 0x70)),
                 false => (untagged(), room(400)),
             };
-            send_offer(t, message, &whole, 32)?;
+            // The device may also answer when it has read the rest.
+            if let Some(answer) = send_offer(t, message, &whole, 32)? {
+                let list = answer.response.map(|response| response.head().list());
+                t.check(SES_MATCH_003, "the list", Some(List::UET_OVERFLOW), list);
+                t.check(SES_GTD_002, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
+            }
             let reads_early = t.value(&POSTED) == ReceivePostedAt::AfterRead
                 && t.hear(t.patience(t.soon()), |seen| read_request(seen).is_some())?;
             let before = if reads_early { None } else { Some(t.posted(receive.clone())?) };
@@ -260,23 +266,24 @@ fn offered_memory() -> Region {
 }
 
 /// Sends the message with `eager` bytes of payload. Returns when the device replies or reads the rest: their
-/// order is open.
+/// order is open. Returns the reply, if it comes first.
 fn send_offer(
     t: &mut Test<'_>,
     message: Message,
     whole: &[u8],
     eager: usize,
-) -> Result<RequestSession, Stop> {
+) -> Result<Option<Answer>, Stop> {
     let (mut session, psn) = send_eager(t, message, whole, eager)?;
     let pdc = session.pdc.clone();
     let answers = |seen: &RxPacket| seen.answers(&pdc, psn).is_some();
     let reads = |seen: &RxPacket| read_request(seen).is_some();
     t.hear(t.patience(t.soon()), |seen| answers(seen) || reads(seen))?;
     if t.hear(Duration::ZERO, reads)? && !t.hear(Duration::ZERO, answers)? {
-        return Ok(session);
+        return Ok(None);
     }
-    require_kept(&session.answer(t, psn)?)?;
-    Ok(session)
+    let answer = session.answer(t, psn)?;
+    require_kept(&answer)?;
+    Ok(Some(answer))
 }
 
 /// Sends the message with `eager` bytes of payload, and does not wait for a reply.

@@ -28,6 +28,11 @@ const LENGTH: Axis<fn(usize) -> usize> =
 /// True if the packets arrive in reverse order. ROD always sends them in order.
 const ARRIVAL: Axis<bool> = axis("arrival").values(&[("in-order", false), ("reversed", true)]);
 
+/// True if an ACK_REQUEST causes the second response, false for a retransmission.
+const ASKED: Axis<bool> = axis("by").values(&[("retransmission", false), ("ack-request", true)]);
+
+const TAGGED: Axis<bool> = axis("opcode").needing(&[("send", false, &[]), ("tagged", true, &[TSEND])]);
+
 /// Begins a rule with the usual needs and axes of this file.
 const fn rule(id: &'static str, title: &'static str) -> RuleDraft {
     crate::rule(id, title).needs(&[SEND, RECEIVE]).over(&[&MODE, &START])
@@ -51,29 +56,56 @@ pub(super) const RULES: &[Rule] = &[
             Ok(())
         }),
     rule("send/unexpected-list", "A response to an unexpected send of several packets has list OVERFLOW")
-        .checks(&[SES_MATCH_003, SES_GTD_002])
-        .over(&[&ARRIVAL, &MODE, &START])
+        .checks(&[SES_MATCH_003, SES_GTD_002, SES_RESP_004])
+        .over(&[&ARRIVAL, &TAGGED, &MODE, &START])
         .run(|t| {
             t.open_index()?;
             let mut session = t.session();
             let mtu = t.mtu();
-            let parts = Message::send(&bytes(2 * mtu + 9)).parts(mtu)?;
+            let data = bytes(2 * mtu + 9);
+            let parts = message(t, &data).parts(mtu)?;
             let mut order: Vec<usize> = (0..parts.len()).collect();
             if t.value(&ARRIVAL) && !session.pdc.rod {
                 order.reverse();
             }
             session.ask_in_order(t, &parts, &order)?;
-            let mut listed = Vec::new();
+            let (mut listed, mut accepted) = (Vec::new(), 0);
             for k in order {
                 let answer = session.answer(t, session.pdc.psn(k as u32))?;
                 require_kept(&answer)?;
                 let list = answer.response.map(|response| response.head().list());
                 listed.extend((list == Some(List::UET_OVERFLOW)).then_some(answer.request));
+                accepted = answer.accepted_length(data.len() as u32);
             }
             // The sources leave open which packets' responses name the list.
             t.holds(SES_MATCH_003, "a response has list OVERFLOW", !listed.is_empty(), listed.len());
             let unguarded = listed.iter().filter(|request| **request != AckRequest::REQ_CLEAR).count();
             t.check(SES_GTD_002, "such responses without REQ_CLEAR", 0, unguarded);
+            t.check(SES_RESP_004, "bytes accepted by the final response", data.len() as u32, accepted);
+            Ok(())
+        }),
+    rule("send/unexpected-again", "The response to an unexpected send is the same each time it is sent")
+        .checks(&[PDS_GTD_001, SES_GTD_002])
+        .over(&[&ASKED, &LENGTH, &TAGGED, &MODE])
+        .run(|t| {
+            t.open_index()?;
+            let mut session = t.session();
+            let parts = message(t, &bytes(t.value(&LENGTH)(t.mtu()))).parts(t.mtu())?;
+            let answers = send_unexpected(t, &mut session, &parts)?;
+            for ((psn, first), part) in answers.into_iter().zip(&parts).filter(|it| it.0.1.is_guaranteed()) {
+                for _ in 0..2 {
+                    t.forget();
+                    if t.value(&ASKED) {
+                        let asks = session.pdc.control(CtlType::ACK_REQUEST, psn, 0)?;
+                        t.send(&session.pdc, &asks)?;
+                    } else {
+                        session.again(t, psn, part)?;
+                    }
+                    let (seen, ack) = t.expect_answer(PDS_GTD_001, &session.pdc, psn)?;
+                    t.check(PDS_GTD_001, "the response", first.response, seen.response());
+                    t.check(SES_GTD_002, "req of the ACK", AckRequest::REQ_CLEAR, ack.req());
+                }
+            }
             Ok(())
         }),
     rule("send/receive-during-send", "A receive posted while an unexpected send arrives gets all of it")
@@ -227,6 +259,11 @@ pub(super) const RULES: &[Rule] = &[
 
 fn bytes(length: usize) -> Vec<u8> {
     pattern(5).take(length).collect()
+}
+
+/// Returns a send with the opcode of this instance.
+fn message(t: &Test<'_>, data: &[u8]) -> Message {
+    if t.value(&TAGGED) { Message::tagged(0x70, data) } else { Message::send(data) }
 }
 
 /// Sends packets without a receive. Skips the rule if the device keeps no unexpected sends.
