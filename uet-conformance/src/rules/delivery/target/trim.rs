@@ -53,8 +53,7 @@ pub(super) const RULES: &[Rule] = &[
             let (pdc, region) = t.open()?;
             let whole = pdc.request(1).write(&region, 0, &[1; 200])?;
             let length = whole.build()?.to_bytes().len();
-            // Cut in the headers, at their end, in the payload, before the last byte, and not at all: the traffic class
-            // alone says that the packet is trimmed.
+            // Cut in the headers, at their end, in the payload, before the last byte, and not at all.
             for keep in [16, 17, 30, 55, 56, 57, 100, length - 1, length] {
                 send(t, &pdc, &whole, Trimmed::Fabric, keep)?;
                 t.expect_nack(PDS_TRIM_001, &pdc, pdc.psn(1), &[NackCode::TRIMMED])?;

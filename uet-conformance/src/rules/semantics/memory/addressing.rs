@@ -236,9 +236,11 @@ fn stale_generation(t: &mut Test<'_>) -> Outcome {
     t.check(SES_GEN_002, "ri_generation", Some(3), current_generation);
     let long = Message { generation: 2, ..Message::send(&bytes(2 * t.mtu() + 1)).named(3) };
     for psn in session.ask_all(t, &long.parts(t.mtu())?)? {
-        let answer = session.refused_as(t, SES_GEN_002, psn, &[ReturnCode::BAD_GENERATION])?;
+        let answer = session.refused(t, SES_GEN_002, psn)?;
         let current_generation = answer.response.map(|response| response.ri_generation());
-        t.check(SES_GEN_002, "ri_generation of a later packet", Some(3), current_generation);
+        if answer.code() == ReturnCode::BAD_GENERATION {
+            t.check(SES_GEN_002, "ri_generation of the answer to any packet", Some(3), current_generation);
+        }
     }
     t.expect_waiting(SES_GEN_001, &posted)?;
     let current = Message { generation: 3, ..Message::send(&bytes(20)).named(2) };
