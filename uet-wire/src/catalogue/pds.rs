@@ -276,6 +276,8 @@ catalogue! {
         "A source sends a PROBE in the traffic class of control packets";
     PDS_CLASS_001 "PDS-CLASS-001" Should "3.6.4" 2 "behaviour"
         "ACKs, NACKs and grants use the traffic class of control packets, and requests use that of data";
+    PDS_CLASS_002 "PDS-CLASS-002" Should "3.6.17" 1 "congestion"
+        "Control packets use the traffic class of control packets, also when they are sent again";
 
     PDS_SEC_001 "PDS-SEC-001" Must "3.7" 2 "behaviour"
         "A retransmission of a secured packet uses a new counter";

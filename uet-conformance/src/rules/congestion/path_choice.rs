@@ -70,6 +70,33 @@ pub(super) const RULES: &[Rule] = &[
             }
             check_changes(t, PDS_ROD_005, &target)
         }),
+    rule(
+        "path/rod-go-back",
+        "A busy ROD context has one path for retransmissions and the new packets between them",
+    )
+    .checks(&[PDS_ROD_005, CC_PATH_003])
+    .needs(&[ROD, SEE_ENTROPY])
+    .over(&[&CARRIER, &START])
+    .run(|t| {
+        t.try_configure("congestion", "none")?;
+        let peer = t.peer(0)?;
+        let parts = |t: &Test<'_>| Post { mode: Mode::Rod, ..post(PostKind::Write, peer, 4 * t.mtu()) };
+        let mut target =
+            Target::established_by(t, Post { mode: Mode::Rod, ..post(PostKind::Write, peer, 64) })?;
+        // The context is never idle, and everything comes within a few round trips.
+        for round in 0..3 {
+            let first = 1 + 4 * round;
+            t.post(parts(t))?;
+            target.collect(t, first + 4)?;
+            target.refuse(t, NackCode::ROD_OOO, first)?;
+            while target.times(first + 3) < 2 && target.next(t, t.later())?.is_some() {}
+            if target.times(first + 3) < 2 {
+                return Err(Stop::Inconclusive("the device retransmits less".into()));
+            }
+            target.ack(t, first + 2)?;
+        }
+        check_changes(t, PDS_ROD_005, &target)
+    }),
     rule("path/rod-read-data", "The return data of a ROD context keeps its entropy value")
         .checks(&[PDS_ROD_005])
         .needs(&[ROD, READ, SEE_ENTROPY])
@@ -163,6 +190,20 @@ pub(super) const RULES: &[Rule] = &[
             let rounds = (flow.target.got.len() * 11).div_ceil(10 * counts.len());
             let most = counts.values().max().copied().unwrap_or(0);
             t.at_most(CC_PATH_002, "packets with the most frequent entropy value", rounds + 1, most);
+            // In order of their PSNs, and if no other packet left, a round is a run of all values.
+            let packets = || flow.target.got.iter();
+            let order: BTreeMap<u32, u16> =
+                packets().map(|got| (flow.target.index(&got.request), got.seen.wire.entropy)).collect();
+            let alone = order.len() == packets().count() && flow.target.highest() as usize + 1 == order.len();
+            let rounds = (order.len() + 1).saturating_sub(counts.len()) / counts.len();
+            if alone && rounds > 0 {
+                let values: Vec<u16> = order.into_values().collect();
+                let runs = values.windows(counts.len());
+                let whole = runs.filter(|run| run.iter().collect::<BTreeSet<_>>().len() == run.len()).count();
+                // A device may begin a new order within a round, now and then.
+                let least = Bound::from((rounds - 1).max(1)).tolerating("a round");
+                t.at_least(CC_PATH_002, "runs of all entropy values without a repetition", least, whole);
+            }
             Ok(())
         }),
     rule("path/aware", "A path-aware source rests congested entropy values, and no others, for a round trip")

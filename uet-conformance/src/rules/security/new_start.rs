@@ -34,6 +34,15 @@ const EQUAL_PSNS: Axis<bool> = axis("psns").values(&[("different", false), ("equ
 /// True if the NACK names the context that the device has opened second.
 const NAMED: Axis<bool> = axis("named").values(&[("first", false), ("second", true)]);
 
+/// The Start_PSNs that the ACKs of two closes tell, one after the other.
+const TOLD: Axis<[u32; 2]> = axis("told").values(&[
+    ("falling", [0x2000_0000, 0x1fff_f000]),
+    ("rising", [0x1fff_f000, 0x2000_0000]),
+    ("next", [0x2000_0000, 0x2000_0001]),
+    ("across-wrap", [0xffff_fff0, 0x10]),
+    ("back-across-wrap", [0x10, 0xffff_fff0]),
+]);
+
 pub(super) const RULES: &[Rule] = &[
     rule("tss-new-start/renumber", "An initiator renumbers all its packets from the required Start_PSN")
         .checks(&[TSS_START_003, TSS_START_008])
@@ -222,44 +231,40 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 2)?;
             t.ends(TSS_CTR_001, written, Status::Ok)
         }),
-    rule(
-        "tss-new-start/told",
-        "The ACK of an older CLOSE_COMMAND does not take back the Start_PSN of a newer one",
-    )
-    .checks(&[TSS_START_009])
-    .needs(&[RUD, WRITE, TSS, CLOSE])
-    .run(|t| {
-        t.secure(t.value(&SECURED))?;
-        let peers = [t.peer_of_job(101)?, t.peer_of_job(102)?];
-        let mut opened: Vec<Target> = Vec::new();
-        for peer in peers {
-            let written = t.post(post(PostKind::Write, peer, 64))?;
-            let target = Target::accept_beside(t, &opened.iter().collect::<Vec<_>>())?;
-            target.ack(t, 0)?;
-            t.ends(TSS_START_009, written, Status::Ok)?;
-            opened.push(target);
-        }
-        // The newer context closes first, and its ACK tells the higher Start_PSN.
-        let high = Psn(0x2000_0000);
-        for (k, start) in [(1, high), (0, high - 0x1000)] {
-            t.call(uet_control::ClosePdc { peer: peers[k], mode: Mode::Rud, class: 0 })?;
-            let target = &opened[k];
-            let (_, command) = target.expect_control(t, TSS_START_009, CtlType::CLOSE_COMMAND, t.later())?;
-            let ack = AckBuilder { response: None, ..target.pdc.ack(command.psn()) };
-            t.send_telling(&target.pdc, &ack.build()?, start)?;
-            t.settle()?;
-        }
-        t.post(post(PostKind::Write, peers[0], 64))?;
-        let next = Target::accept_beside(t, &opened.iter().collect::<Vec<_>>())?;
-        let near = |start: Psn| next.psn(0) - start < 0x1000;
-        require(
-            near(high) || near(high - 0x1000),
-            "the device takes no Start_PSN from the ACK of CLOSE_COMMAND",
-        )?;
-        let (start, kept) = (next.psn(0), !high.is_after(next.psn(0)));
-        t.holds(TSS_START_009, &format!("Start_PSN is {high} or later"), kept, start);
-        Ok(())
-    }),
+    rule("tss-new-start/told", "Of the Start_PSNs that the ACKs of two closes tell, the newer one counts")
+        .checks(&[TSS_START_009])
+        .needs(&[RUD, WRITE, TSS, CLOSE])
+        .over(&[&TOLD, &SECURED])
+        .run(|t| {
+            t.secure(t.value(&SECURED))?;
+            let peers = [t.peer_of_job(101)?, t.peer_of_job(102)?];
+            let mut opened: Vec<Target> = Vec::new();
+            for peer in peers {
+                let written = t.post(post(PostKind::Write, peer, 64))?;
+                let target = Target::accept_beside(t, &opened.iter().collect::<Vec<_>>())?;
+                target.ack(t, 0)?;
+                t.ends(TSS_START_009, written, Status::Ok)?;
+                opened.push(target);
+            }
+            let told = t.value(&TOLD).map(Psn);
+            for (k, start) in [1, 0].into_iter().zip(told) {
+                t.call(uet_control::ClosePdc { peer: peers[k], mode: Mode::Rud, class: 0 })?;
+                let target = &opened[k];
+                let (_, command) =
+                    target.expect_control(t, TSS_START_009, CtlType::CLOSE_COMMAND, t.later())?;
+                let ack = AckBuilder { response: None, ..target.pdc.ack(command.psn()) };
+                t.send_telling(&target.pdc, &ack.build()?, start)?;
+                t.settle()?;
+            }
+            t.post(post(PostKind::Write, peers[0], 64))?;
+            let next = Target::accept_beside(t, &opened.iter().collect::<Vec<_>>())?;
+            let near = |start: &Psn| next.psn(0) - *start < 0x800;
+            require(told.iter().any(near), "the device takes no Start_PSN from the ACK of CLOSE_COMMAND")?;
+            let newer = if told[1].is_after(told[0]) { told[1] } else { told[0] };
+            let holds = !newer.is_after(next.psn(0));
+            t.holds(TSS_START_009, &format!("Start_PSN {newer} or a later one"), holds, next.psn(0));
+            Ok(())
+        }),
     rule("tss-new-start/after-ack", "An initiator ignores NACK NEW_START_PSN after the first ACK")
         .checks(&[TSS_START_005])
         .run(|t| {

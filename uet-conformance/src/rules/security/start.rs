@@ -17,6 +17,11 @@ const FLOOR: Axis<&str> = axis("floor").values(&[("highest", "highest"), ("start
 /// The distance of the first packet to arrive from its Start_PSN.
 const OFFSET: Axis<u32> = axis("psn-offset").values(&[("0", 0), ("2", 2)]);
 
+/// The reason for which the target closes the context in error: nobody commands the close, or read data is
+/// unacknowledged.
+const IN_ERROR: Axis<bool> =
+    axis("reason").needing(&[("no-command", false, &[]), ("unfinished", true, &[READ])]);
+
 const ENTROPY_NEEDS: &[Need] = &[RUD, WRITE, TSS, SEE_ENTROPY, SET_ENTROPY];
 
 /// Begins a rule with the usual needs and axes of this file.
@@ -92,6 +97,39 @@ pub(super) const RULES: &[Rule] = &[
             t.send_as_it_is(&opening)?;
             check_not_executed(t, &region)?;
             check_write(t, TSS_START_001, &next, &region, 4)
+        }),
+    rule("tss-start/closed-in-error", "A replayed opening packet does not execute after a close in error")
+        .checks(&[TSS_START_001])
+        .over(&[&SECURED, &METHOD, &IN_ERROR, &MODE])
+        .run(|t| {
+            let unfinished = t.value(&IN_ERROR);
+            secure_with_method(t, t.value(&METHOD))?;
+            if !unfinished {
+                t.auto_ack_control = false;
+                t.configure("idle_time", 1_000_000)?;
+                t.try_configure("close_req_time", 50_000_000)?;
+            }
+            let region = t.region(1 << 16)?;
+            let (pdc, opening) = open_recorded(t, &region)?;
+            t.request(&pdc, pdc.request(1).write(&region, 0, &[0xee; 128])?)?;
+            t.need_ack(&pdc, pdc.psn(1))?;
+            if unfinished {
+                let length = t.beyond_ack()?;
+                t.request(&pdc, pdc.request(2).read(&region, 0, length)?)?;
+                t.need_ack(&pdc, pdc.psn(2))?;
+                t.send(&pdc, &pdc.numbered(CtlType::CLOSE_COMMAND, 3)?)?;
+            }
+            let within = t.soon() + t.scaled(Duration::from_nanos(t.parameter("close_req_time"))) * 2;
+            t.need("NACK CLOSING_IN_ERR", within, |seen| {
+                let nack = seen.nack().filter(|_| seen.is_for(&pdc))?;
+                (nack.nack_code() == NackCode::CLOSING_IN_ERR).then_some(())
+            })?;
+            t.pause(t.scaled(Duration::from_nanos(t.parameter("syn_retx_safety_time"))) * 2)?;
+            t.settle()?;
+            for _ in 0..3 {
+                t.send_as_it_is(&opening)?;
+            }
+            check_not_executed(t, &region)
         }),
     rule("tss-start/floor", "A Start_PSN at or below that of a closed context opens no context")
         .checks(&[TSS_START_001])

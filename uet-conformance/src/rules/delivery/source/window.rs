@@ -13,6 +13,13 @@ const WIDER: Axis<Option<u8>> =
 /// True if the cumulative PSN of the ACK with the narrower range is newer than that of the one before.
 const NEWER: Axis<bool> = axis("cack").values(&[("newer", true), ("same", false)]);
 
+/// The `mpr` that the target of an earlier context has announced; four times the default without a number.
+const EARLIER: Axis<Option<u8>> =
+    axis("mpr").values(&[("fourfold", None), ("255", Some(255)), ("0", Some(0))]);
+
+/// The job and the traffic class of a second context.
+const SECOND: Axis<(u32, u8)> = axis("second").values(&[("other-job", (202, 0)), ("other-class", (101, 1))]);
+
 pub(super) const RULES: &[Rule] = &[
     rule("source-window/no-gaps", "The packets of a message have consecutive PSNs")
         .checks(&[PDS_PSN_001])
@@ -179,6 +186,33 @@ pub(super) const RULES: &[Rule] = &[
             let edge = 10 + range;
             check_highest(t, PDS_WIN_002, &target, edge, "the mpr of the newest ACK");
             require_reached(t, &target, edge)
+        }),
+    rule("source-window/second-context", "A range announced on one context is not that of a later context")
+        .checks(&[PDS_SYN_006, PDS_WIN_004])
+        .over(&[&EARLIER, &SECOND, &MODE, &CARRIER, &START])
+        .run(|t| {
+            let range = smallest_range(t)?;
+            t.try_configure("congestion", "none")?;
+            let peer = t.peer_of_job(101)?;
+            t.post(post(PostKind::Write, peer, 64))?;
+            let mut wide = Target::accept(t)?;
+            wide.mpr = t.value(&EARLIER).unwrap_or((4 * range / 128).min(255) as u8);
+            wide.states = true;
+            wide.ack(t, 0)?;
+            t.settle()?;
+            let (job, class) = t.value(&SECOND);
+            let other = t.peer_of_job(job)?;
+            let write = post(PostKind::Write, other, (2 * range as usize + 40) * t.mtu());
+            t.post(uet_control::Post { class, ..write })?;
+            let mut next = Target::accept_beside(t, &[&wide])?;
+            next.watch(t, t.rto() * 2)?;
+            let edge = Bound::from(range.min(4096) - 1).from_parameter("default_mpr");
+            t.at_most(PDS_SYN_006, "the highest psn_offset before the first ACK", edge, next.highest());
+            // This ACK announces no range.
+            t.send(&next.pdc, &next.pdc.ack(next.psn(0)).build()?)?;
+            next.watch(t, t.rto() * 2)?;
+            check_highest(t, PDS_WIN_004, &next, range, "default_mpr");
+            require_reached(t, &next, range)
         }),
     rule("source-window/no-limit", "A message completes although each ACK has mpr = 0")
         .checks(&[PDS_WIN_005])

@@ -7,6 +7,13 @@ use crate::rules::delivery::rule;
 use crate::rules::steps::message_in_flight;
 use uet_wire::pds::Pds;
 
+/// A control packet of an initiator.
+const SENT: Axis<CtlType> = axis("packet").needing(&[
+    ("close-command", CtlType::CLOSE_COMMAND, &[CLOSE]),
+    ("ack-request", CtlType::ACK_REQUEST, &[]),
+    ("clear-command", CtlType::CLEAR_COMMAND, &[]),
+]);
+
 pub(super) const RULES: &[Rule] = &[
     rule("control/noop", "A target's NOOP takes the first return PSN and gets an ACK without a response")
         .checks(&[PDS_CTL_001, PDS_ACK_004, PDS_ACK_014, PDS_GTD_004])
@@ -274,6 +281,38 @@ pub(super) const RULES: &[Rule] = &[
         t.check(PDS_CLASS_001, "DSCP class of an ACK of read data", Some("high"), class(&ack));
         Ok(())
     }),
+    rule("control/sent-classes", "The control packets of an initiator use their own class, also sent again")
+        .checks(&[PDS_CLASS_002])
+        .needs(&[RUD, SEE_CLASS])
+        .over(&[&SENT, &CARRIER])
+        .run(|t| {
+            let kind = t.value(&SENT);
+            let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
+            let mut times = 1;
+            match kind {
+                CtlType::CLOSE_COMMAND => {
+                    t.call(uet_control::ClosePdc { peer, mode: Mode::Rud, class: 0 })?;
+                    times += t.parameter("max_rto_retx_cnt").min(2);
+                }
+                CtlType::ACK_REQUEST => {
+                    t.post(post(PostKind::Write, peer, 64))?;
+                    target.collect(t, 2)?;
+                    target.sack(t, 1, &[1])?;
+                    times += t.parameter("max_rto_retx_cnt").clamp(1, 2) - 1;
+                }
+                _ => {
+                    t.post(post(PostKind::Write, peer, 64))?;
+                    target.collect(t, 2)?;
+                    target.respond_error(t, 1, ReturnCode::BAD_MKEY)?;
+                }
+            }
+            for n in 0..times {
+                let within = t.soon() + t.scaled(t.rto() * (4 << n));
+                let found = t.need(&kind.to_string(), within, |seen| target.control(seen, kind))?;
+                t.check(PDS_CLASS_002, &format!("DSCP class of {kind}"), Some("high"), class(&found.0));
+            }
+            Ok(())
+        }),
     rule("control/high-class", "A PROBE is sent in the traffic class of control packets")
         .checks(&[PDS_PRB_004])
         .needs(&[SEE_CLASS])

@@ -43,6 +43,15 @@ const ENDING: Axis<Ending> = axis("ending").needing(&[
     ("invalid-syn", Ending::InvalidSyn, &[]),
 ]);
 
+/// The end of a context with operations whose packets have not left: no answer, or a NACK. True if the
+/// context is open before.
+const QUEUED: Axis<(bool, Option<NackCode>)> = axis("ending").values(&[
+    ("syn-timeout", (false, None)),
+    ("timeout", (true, None)),
+    ("invalid-syn", (false, Some(NackCode::INVALID_SYN))),
+    ("closing-in-err", (true, Some(NackCode::CLOSING_IN_ERR))),
+]);
+
 /// A NACK that ends a context. A retry needs another one.
 const FATAL: Axis<NackCode> = axis("code")
     .values(&[("inv-dpdcid", NackCode::INV_DPDCID), ("hdr-mismatch", NackCode::PDC_HDR_MISMATCH)]);
@@ -97,6 +106,38 @@ pub(super) const RULES: &[Rule] = &[
         })?;
         if let Some((_, said)) = opening {
             t.check(PDS_MSG_002, "message_offset of the first packet of the new context", 0, said.start());
+        }
+        Ok(())
+    }),
+    crate::rule(
+        "after-failure/queued",
+        "If a context fails, operations that wait for its window end as well",
+    )
+    .checks(&[PDS_RTO_004, PDS_NACK_003])
+    .needs(&[RUD])
+    .over(&[&QUEUED, &CARRIER])
+    .run(|t| {
+        let (open, code) = t.value(&QUEUED);
+        require_short_timeouts(t, Ending::Timeout)?;
+        t.try_configure("default_mpr", 1)?;
+        t.try_configure("payload_mtu", 1024)?;
+        t.try_configure("congestion", "none")?;
+        let peer = t.peer(0)?;
+        let range = 128 * t.parameter("default_mpr") as usize;
+        let before = if open { Some(Target::established(t, peer, Mode::Rud)?) } else { None };
+        // The first message fills the window.
+        let mut posted = Vec::new();
+        for packets in [range, 2, 1] {
+            posted.push(t.post(post(PostKind::Write, peer, packets * t.mtu()))?);
+        }
+        let target = before.map_or_else(|| Target::accept(t), Ok)?;
+        if let Some(code) = code {
+            target.refuse(t, code, u32::from(open))?;
+        }
+        // A device may send each of them again on another context, which gets no answer.
+        let requirement = if code.is_some() { PDS_NACK_003 } else { PDS_RTO_004 };
+        for operation in posted {
+            t.fails(requirement, operation, t.until_given_up() * 4)?;
         }
         Ok(())
     }),
