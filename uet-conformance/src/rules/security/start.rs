@@ -105,7 +105,6 @@ pub(super) const RULES: &[Rule] = &[
             let unfinished = t.value(&IN_ERROR);
             secure_with_method(t, t.value(&METHOD))?;
             if !unfinished {
-                t.auto_ack_control = false;
                 t.configure("idle_time", 1_000_000)?;
                 t.try_configure("close_req_time", 50_000_000)?;
             }

@@ -49,6 +49,14 @@ const REASON: Axis<Reason> = axis("reason").needing(&[
 /// True if the script turns on the limit of PSNs in a direction, false if the device has it by itself.
 const LIMITED: Axis<bool> = axis("limit").values(&[("configured", true), ("own", false)]);
 
+/// A NACK that ends the context, and true if it names the target's PDCID.
+const FINAL: Axis<(NackCode, bool, &Requirement)> = axis("code").values(&[
+    ("closing-in-err", (NackCode::CLOSING_IN_ERR, true, PDS_NACK_013)),
+    ("inv-dpdcid", (NackCode::INV_DPDCID, false, PDS_NACK_003)),
+    ("hdr-mismatch", (NackCode::PDC_HDR_MISMATCH, false, PDS_NACK_003)),
+    ("closing", (NackCode::CLOSING, true, PDS_NACK_003)),
+]);
+
 /// The code of a NACK for a lack of resources.
 const REFUSED: Axis<NackCode> = axis("code")
     .values(&[("no-resource", NackCode::NO_RESOURCE), ("no-pkt-buffer", NackCode::NO_PKT_BUFFER)]);
@@ -218,13 +226,42 @@ pub(super) const RULES: &[Rule] = &[
         target.answer(t, AckBuilder { response: None, ..ack })?;
         expect_closed(t, peer, &target, PDS_PSN_005)
     }),
-    rule("source-close/refused", "A NACK CLOSING_IN_ERR for CLOSE_COMMAND ends the context")
-        .checks(&[PDS_NACK_013, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
+    rule("source-close/refused", "A NACK that ends a context ends one that sent CLOSE_COMMAND")
+        .checks(&[PDS_NACK_013, PDS_NACK_003, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
+        .over(&[&FINAL, &MODE, &CARRIER, &START])
         .run(|t| {
+            let (code, named, requirement) = t.value(&FINAL);
             let (peer, target, command) = open_and_close(t)?;
-            t.send(&target.pdc, &target.pdc.nack(NackCode::CLOSING_IN_ERR, command.psn())?)?;
-            expect_closed(t, peer, &target, PDS_NACK_013)
+            let nack = target.pdc.nack(code, command.psn())?;
+            match named {
+                true => t.send(&target.pdc, &nack)?,
+                false => target.refuse_without_context(t, code, 1)?,
+            }
+            expect_closed(t, peer, &target, requirement)
         }),
+    rule(
+        "source-close/refusals",
+        "A CLOSE_COMMAND that is always refused is given up, and the context with it",
+    )
+    .checks(&[PDS_NACK_005, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
+    .over(&[&REFUSED, &MODE, &CARRIER, &START])
+    .run(|t| {
+        let most = (t.nack_limit()? + t.parameter("max_rto_retx_cnt")) as usize;
+        let (peer, target, command) = open_and_close(t)?;
+        let mut times = 1;
+        while times < most + 3 {
+            t.send(&target.pdc, &target.pdc.nack(t.value(&REFUSED), command.psn())?)?;
+            if t.wait(t.later(), |seen| target.control(seen, CtlType::CLOSE_COMMAND))?.is_none() {
+                break;
+            }
+            times += 1;
+        }
+        let bound = Bound::from(most + 1).from_parameter("max_nack_retx_cnt and max_rto_retx_cnt");
+        t.at_most(PDS_NACK_005, "transmissions of CLOSE_COMMAND", bound, times);
+        let since = t.now();
+        t.post(post(PostKind::Write, peer, 64))?;
+        expect_another_context(t, &target, PDS_NACK_005, since)
+    }),
     rule("source-close/nack", "A CLOSE_COMMAND that gets a NACK for lack of a resource is retransmitted")
         .checks(&[PDS_NACK_004, PDS_RTO_005, PDS_CLOSE_002, PDS_CLOSE_004])
         .over(&[&REFUSED, &MODE, &CARRIER, &START])

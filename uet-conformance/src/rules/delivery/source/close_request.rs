@@ -11,7 +11,37 @@ use uet_wire::pds::Control;
 /// True if the duplicate arrives after the CLOSE_COMMAND.
 const COMMANDED: Axis<bool> = axis("duplicate").values(&[("before-command", false), ("after-command", true)]);
 
+/// True if the target asks by REQ_CLOSE in an ACK, and not by CLOSE_REQUEST.
+const IN_ACK: Axis<bool> = axis("asked-by").values(&[("req-close", true), ("close-request", false)]);
+
 pub(super) const RULES: &[Rule] = &[
+    rule("source-close/other-stays", "A target's request to close one context leaves another to it open")
+        .checks(&[PDS_PDC_003, PDS_CLOSE_013])
+        .over(&[&IN_ACK, &MODE, &CARRIER, &START])
+        .run(|t| {
+            let peers = [t.peer_of_job(101)?, t.peer_of_job(202)?];
+            let stays = Target::established(t, peers[0], Mode::Rud)?;
+            t.post(post(PostKind::Write, peers[1], 64))?;
+            let asked = Target::accept_beside(t, &[&stays])?;
+            if t.value(&IN_ACK) {
+                asked.answer(t, AckBuilder { request: AckRequest::REQ_CLOSE, ..asked.acking(0) })?;
+            } else {
+                asked.ack(t, 0)?;
+                t.settle()?;
+                request_close(t, &asked)?;
+            }
+            let (_, command) = expect_close(t, &asked, PDS_CLOSE_013)?;
+            ack_control(t, &asked, command.psn())?;
+            t.expect_none(PDS_PDC_003, "no CLOSE_COMMAND on the other context", 2 * t.rto(), |seen| {
+                stays.control(seen, CtlType::CLOSE_COMMAND)
+            })?;
+            let mut stays = stays;
+            let written = t.post(post(PostKind::Write, peers[0], 64))?;
+            let next = stays.expect_new(t, PDS_PDC_003, 1)?;
+            t.check(PDS_PDC_003, "dpdcid", Some(stays.pdc.local), next.request.dpdcid());
+            stays.ack(t, 1)?;
+            t.ends(PDS_PDC_003, written, Status::Ok)
+        }),
     rule("source-close/close-request", "The device acknowledges CLOSE_REQUEST and closes the context")
         .checks(&[PDS_CLOSE_013, PDS_CTL_001, PDS_PSN_002, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007])
         .run(|t| {

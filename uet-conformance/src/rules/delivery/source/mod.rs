@@ -1,6 +1,6 @@
 //! The device as an initiator (section 3.5). The suite plays its target. `establish`, `close`,
 //! `close_request` and `reuse` test the life of a context, and `window` its PSNs. `ack`, `nack`,
-//! `nack_fatal`, `nack_ignored` and `spoofing` test its reactions to replies. `retransmit`,
+//! `nack_fatal`, `nack_ignored`, `opening` and `spoofing` test its reactions to replies. `retransmit`,
 //! `retransmit_cause`, `response_lost` and `timer` test retransmissions, `clear` and `clear_order` guaranteed
 //! responses.
 //! `return_direction` and `read_data` test read data, `isolation` two contexts, and `encoding` the headers.
@@ -18,6 +18,7 @@ mod isolation;
 mod nack;
 mod nack_fatal;
 mod nack_ignored;
+mod opening;
 mod read_data;
 mod response_lost;
 mod retransmit;
@@ -42,6 +43,7 @@ pub(in crate::rules) const RULES: &[&[Rule]] = &[
     nack::RULES,
     nack_fatal::RULES,
     nack_ignored::RULES,
+    opening::RULES,
     retransmit::RULES,
     timer::RULES,
     retransmit_cause::RULES,

@@ -13,6 +13,7 @@ const WAITS: Axis<NackCode> = axis("code").values(&[
     ("no-pkt-buffer", NackCode::NO_PKT_BUFFER),
     ("no-gtd-del", NackCode::NO_GTD_DEL_AVAIL),
     ("no-ses-msg", NackCode::NO_SES_MSG_AVAIL),
+    ("oor-window", NackCode::PSN_OOR_WINDOW),
 ]);
 
 /// NACK_Retx_Time as the script sets it, as a multiple of the default.

@@ -246,6 +246,17 @@ pub(super) const RULES: &[Rule] = &[
             let nack = |seen: &RxPacket| seen.refuses(&pdc, pdc.psn(beyond));
             let (nack, _) = t.need("a NACK of a PSN beyond the window", t.soon(), nack)?;
             t.check(PDS_CLASS_001, "DSCP class of a NACK", Some("high"), class(&nack));
+            t.forget();
+            t.request(&pdc, pdc.request(1).retx().write(&region, 0, &[1; 16])?)?;
+            let (again, _) = t.need_ack(&pdc, pdc.psn(1))?;
+            t.check(PDS_CLASS_001, "DSCP class of the ACK of a duplicate", Some("high"), class(&again));
+            t.send(&pdc, &pdc.probe(0x1357, pdc.psn(1))?)?;
+            let answer = |seen: &RxPacket| seen.ack().filter(|ack| seen.is_for(&pdc) && ack.p());
+            let (probe, _) = t.need("an ACK with p = 1", t.soon(), answer)?;
+            t.check(PDS_CLASS_001, "DSCP class of the ACK of a PROBE", Some("high"), class(&probe));
+            t.request(&pdc, pdc.request(2).write_nowhere(&region, &[1; 16])?)?;
+            let (error, _) = t.need_ack(&pdc, pdc.psn(2))?;
+            t.check(PDS_CLASS_001, "DSCP class of an error", Some("high"), class(&error));
             let peer = t.peer(0)?;
             t.post(post(PostKind::Write, peer, 64))?;
             let target = Target::accept(t)?;
@@ -281,6 +292,22 @@ pub(super) const RULES: &[Rule] = &[
         t.check(PDS_CLASS_001, "DSCP class of an ACK of read data", Some("high"), class(&ack));
         Ok(())
     }),
+    rule("control/trim-class", "The NACK of a trimmed packet uses the class of control packets")
+        .checks(&[PDS_CLASS_001])
+        .needs(&[RUD, TRIM, SEE_CLASS])
+        .over(&[&CARRIER])
+        .run(|t| {
+            let (pdc, region) = t.open()?;
+            let request = pdc.request(1).write(&region, 0, &[1; 200])?.build()?;
+            for place in [Trimmed::Fabric, Trimmed::LastHop] {
+                t.forget();
+                t.send_wire(&pdc.trimmed(&request, place, 16))?;
+                let refuses = |seen: &RxPacket| seen.refuses(&pdc, pdc.psn(1));
+                let (nack, _) = t.need("a NACK of the trimmed request", t.soon(), refuses)?;
+                t.check(PDS_CLASS_001, "DSCP class of the NACK", Some("high"), class(&nack));
+            }
+            Ok(())
+        }),
     rule("control/sent-classes", "The control packets of an initiator use their own class, also sent again")
         .checks(&[PDS_CLASS_002])
         .needs(&[RUD, SEE_CLASS])

@@ -1,0 +1,96 @@
+//! Opening packets that are refused for lack of a context (sections 3.5 and 3.5.8).
+
+use crate::prelude::*;
+use crate::rules::delivery::rule;
+
+/// Codes of a target that has no room for a context.
+const SHORTAGE: Axis<NackCode> = axis("code").values(&[
+    ("no-pdc", NackCode::NO_PDC_AVAIL),
+    ("no-ccc", NackCode::NO_CCC_AVAIL),
+    ("no-bitmap", NackCode::NO_BITMAP),
+]);
+
+/// Max_NACK_Retx_Cnt as the script sets it, or the default.
+const MOST: Axis<Option<u64>> =
+    axis("most").values(&[("default", None), ("1", Some(1)), ("0", Some(0)), ("2", Some(2))]);
+
+/// The operation that opens the context.
+const OPERATION: Axis<PostKind> = axis("operation").needing(&[
+    ("write", PostKind::Write, &[WRITE]),
+    ("read", PostKind::Read, &[READ]),
+    ("send", PostKind::Send, &[SEND]),
+    ("tagged", PostKind::Tsend, &[TSEND]),
+]);
+
+/// The number of packets of the first message, and those of them that are refused.
+const BURST: Axis<(u32, &[u32])> =
+    axis("burst").values(&[("one", (1, &[0])), ("each-of-four", (4, &[0, 1, 2, 3])), ("second", (3, &[1]))]);
+
+pub(super) const RULES: &[Rule] = &[
+    rule("source-nack/opening-limit", "Refusals for lack of a context end an opening at Max_NACK_Retx_Cnt")
+        .checks(&[PDS_NACK_005])
+        .over(&[&SHORTAGE, &MOST, &OPERATION, &MODE, &START])
+        .run(|t| {
+            if let Some(most) = t.value(&MOST) {
+                t.configure("max_nack_retx_cnt", most)?;
+                // A retransmission does not show its cause, so timeouts are few.
+                t.try_configure("max_rto_retx_cnt", 1)?;
+            }
+            let (code, kind) = (t.value(&SHORTAGE), t.value(&OPERATION));
+            let most = t.nack_limit()?;
+            let peer = t.peer(0)?;
+            let tag = (kind == PostKind::Tsend).then_some(uet_control::Hex64(0x7a9));
+            let posted = t.post(uet_control::Post { tag, ..post(kind, peer, 64) })?;
+            let mut target = Target::accept(t)?;
+            let mut seen = target.got.len();
+            target.refuse_without_context(t, code, 0)?;
+            let most = (most + t.parameter("max_rto_retx_cnt")) as usize;
+            while target.next(t, t.later())?.is_some() && target.times(0) <= most + 3 {
+                if target.got.len() > seen {
+                    seen = target.got.len();
+                    target.refuse_without_context(t, code, 0)?;
+                }
+            }
+            let bound = Bound::from(most + 1).from_parameter("max_nack_retx_cnt and max_rto_retx_cnt");
+            t.at_most(PDS_NACK_005, "transmissions of the opening packet", bound, target.times(0));
+            t.fails(PDS_NACK_005, posted, t.until_given_up())
+        }),
+    rule(
+        "source-nack/opening-wait",
+        "Packets refused for lack of a context wait for NACK_Retx_Time, with syn",
+    )
+    .checks(&[PDS_NACK_006, PDS_NACK_004, PDS_NACK_005, PDS_SYN_001])
+    .over(&[&SHORTAGE, &BURST, &MODE, &CARRIER, &START])
+    .measure(|t| {
+        // Timeouts are far away, so each retransmission is the answer to a NACK.
+        t.slowed()?;
+        let (code, (count, refused)) = (t.value(&SHORTAGE), t.value(&BURST));
+        // The refusals of one packet do not count for another.
+        let rounds = t.nack_limit()?.min(2);
+        let peer = t.peer(0)?;
+        let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+        let mut target = Target::accept(t)?;
+        target.watch(t, t.grace())?;
+        require(target.highest() + 1 == count, "the device sends one packet before the first ACK")?;
+        for _ in 0..rounds {
+            for n in refused {
+                let since = t.now();
+                let sent = target.of(*n).last().map_or(since, |got| got.seen.at);
+                let timely = since + t.nack_wait() * 2 < sent + t.early();
+                target.refuse_without_context(t, code, *n)?;
+                let again = target.expect_again(t, PDS_NACK_004, *n, t.later())?;
+                let waited = again.seen.at.saturating_sub(since);
+                let bound = Bound::from(t.nack_wait()).from_parameter("nack_retx_time");
+                // A packet also leaves at its timeout, and an ordered source goes back with an earlier one.
+                if timely && (*n == refused[0] || !target.pdc.rod) {
+                    t.at_least(PDS_NACK_006, "the time before the retransmission", bound, waited);
+                }
+                let offset = again.request.psn_offset().map(|offset| u32::from(offset.get()));
+                t.check(PDS_SYN_001, "psn_offset", Some(*n), offset);
+                t.check(PDS_SYN_001, "syn", true, again.request.syn());
+            }
+        }
+        target.ack(t, count - 1)?;
+        t.ends(PDS_NACK_005, written, Status::Ok)
+    }),
+];
