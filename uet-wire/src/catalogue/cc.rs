@@ -31,6 +31,8 @@ catalogue! {
         "The window never falls below one packet";
     CC_WINDOW_004 "CC-WINDOW-004" Must "3.6.12" 1 "congestion"
         "A context that fails or closes takes its outstanding bytes and packets out of the window";
+    CC_WINDOW_005 "CC-WINDOW-005" Should "3.6.12" 1 "congestion"
+        "Contexts to another peer or of another traffic class have a window of their own";
     CC_ACKREQ_001 "CC-ACKREQ-001" Should "3.6.13" 1 "congestion"
         "A source sets ar = 1 in a packet that leaves no room in the window for another one";
     CC_ACKREQ_002 "CC-ACKREQ-002" Should "3.6.13" 1 "congestion"

@@ -178,7 +178,7 @@ pub(super) const RULES: &[Rule] = &[
         "nscc/penalty-elsewhere",
         "Signals leave the window to another destination or of another class as it is",
     )
-    .checks(&[CC_PENALTY_001, CC_QUAD_004, CC_TRIM_001, CC_WINDOW_002])
+    .checks(&[CC_PENALTY_001, CC_QUAD_004, CC_TRIM_001, CC_WINDOW_002, CC_WINDOW_005])
     .needs(&[RUD, NSCC])
     .over(&[&ELSEWHERE, &OTHER_CLASS, &CARRIER])
     .measure(|t| {
@@ -191,17 +191,21 @@ pub(super) const RULES: &[Rule] = &[
         t.try_configure("rto_init_time", LONG_TIMEOUT)?;
         let (mut flow, max_window) = long_flow(t)?;
         fill_window(t, &mut flow)?;
+        let first = flow.in_flight();
         let packets = (12 * max_window / t.mtu() as u64).clamp(64, 4000) as usize;
         let mut other = if t.value(&OTHER_CLASS) {
             let (peer, length) = (t.peer(0)?, packets * t.mtu());
             let operation = t.post(Post { class: 1, ..post(PostKind::Write, peer, length) })?;
-            let opened = opening_request(t, CC_WINDOW_002, 0)?;
+            // The other class has a window of its own, which is empty.
+            let opened = opening_request(t, CC_WINDOW_005, 1)?;
             Flow::of(t, opened, operation)?
         } else {
             let peer = t.peer(1)?;
             Flow::to(t, peer, Mode::Rud, packets)?
         };
         fill_window(t, &mut other)?;
+        let least = Bound::from(first / 4).tolerating("three quarters");
+        t.at_least(CC_WINDOW_005, "bytes in flight beside a full window", least, other.in_flight());
         need_in_flight(&other, 8)?;
         let before = other.in_flight();
         let (answers, round) = timely_answers(t, &flow)?;

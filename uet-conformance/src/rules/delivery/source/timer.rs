@@ -32,6 +32,10 @@ const PACKET: Axis<Unanswered> = axis("packet").needing(&[
     ("return-data", Unanswered::Data, &[READ, WRITE]),
 ]);
 
+/// A packet whose loss makes its context fail.
+const FAILED: Axis<Unanswered> =
+    axis("failed").values(&[("request", Unanswered::Request), ("opening", Unanswered::Opening)]);
+
 /// A packet whose retransmissions have no limit.
 const UNLIMITED: Axis<Unanswered> = axis("packet")
     .needing(&[("request", Unanswered::Request, &[]), ("rudi-request", Unanswered::Rudi, &[RUDI])]);
@@ -207,6 +211,28 @@ pub(super) const RULES: &[Rule] = &[
         target.collect(t, 3)?;
         let first = target.packet(2)?.seen.at;
         let again = target.expect_again(t, PDS_RTO_001, 2, t.later() * 2)?.seen.at;
+        let longest = t.scaled(t.rto().mul_f64(1.5)) + t.grace();
+        let bound = Bound::from(longest).from_parameter("rto_init_time").tolerating("50 %");
+        let waited = again.saturating_sub(first);
+        t.at_most(PDS_RTO_002, "the time before the first retransmission", bound, waited);
+        Ok(())
+    }),
+    rule(
+        "retransmit-timer/next-context",
+        "The timeouts of a failed context do not lengthen those of the next",
+    )
+    .checks(&[PDS_RTO_001, PDS_RTO_002])
+    .over(&[&MODE, &CARRIER, &FAILED])
+    .measure(|t| {
+        t.require_plain_timeouts()?;
+        // The next context may get the PDCID of the failed one.
+        t.try_configure("general_pdcs", 1)?;
+        positive_limit(t)?;
+        transmissions(t, t.value(&FAILED))?;
+        let (peer, mut target) = Target::with_peer(t, Mode::Rud)?;
+        t.post(post(PostKind::Write, peer, 64))?;
+        let first = target.expect_new(t, PDS_RTO_001, 1)?.seen.at;
+        let again = target.expect_again(t, PDS_RTO_001, 1, t.later() * 2)?.seen.at;
         let longest = t.scaled(t.rto().mul_f64(1.5)) + t.grace();
         let bound = Bound::from(longest).from_parameter("rto_init_time").tolerating("50 %");
         let waited = again.saturating_sub(first);
