@@ -16,7 +16,7 @@ use uet_wire::registry::{CtlType, NackCode};
 use uet_wire::{PdcId, Psn};
 
 impl Pdc {
-    /// Sends a control packet without a PSN. It needs the peer's PDCID.
+    /// Sends a control packet without a PSN. It needs the peer's PDCID. `PDS-CLASS-002`: it does not wait behind data.
     pub(super) fn send_control(&mut self, shared: &mut Shared, kind: CtlType, psn: Psn, payload: u32) {
         if !self.established {
             return;

@@ -235,7 +235,8 @@ impl Cccs {
         }
     }
 
-    /// Returns the context for packets to a destination; `None` if all are in use.
+    /// Returns the context for packets to a destination; `None` if all are in use. `CC-WINDOW-005`: each destination and
+    /// class has its own.
     pub(super) fn enter(&mut self, destination: (IpAddr, u8), pdc: u16) -> Option<SlabKey> {
         if let Some(key) = self.by_destination.get(&destination) {
             self.entries.get_mut(*key as usize)?.users += 1;
