@@ -170,8 +170,8 @@ pub(crate) fn count_mute(dut: &mut StatedDevice<'_>, result: &InstanceResult) ->
     })
 }
 
-/// Fails if the device has ended in every instance of the last rules: a device that ends at each start is started
-/// again and again, and no rule says more about it.
+/// Fails if the device has ended in every instance of the last rules. A device that ends at each start would be
+/// started again and again, and no rule would say more about it.
 pub(crate) fn ends_each_time(rules: &[RuleResult]) -> Result<(), String> {
     let ends = |rule: &&RuleResult| {
         let ended =

@@ -280,7 +280,7 @@ pub static PARAMETERS: &[Parameter] = &[
     row("seed", Number("seed"), "0", Own, "Seed of the built-in NIC's random numbers."),
     row("send_unprotected_nack", Flag, "false", Open, "A NACK without a context leaves in the clear."),
     row("sender_rate", Number("bit/s"), "100000000000", Specified, "Link rate of the source.").within(0, FASTEST),
-    row("small_index", Word(&["optimised_key", "index"]), r#""optimised_key""#, Open, "Meaning of `resource_index` in a SMALL request to memory, which has no key: the optimized key of a region of the process, at whichever index; or an index, whose region has the optimized key 0."),
+    row("small_index", Word(&["optimised_key", "index"]), r#""optimised_key""#, Open, "Meaning of `resource_index` in a SMALL request to memory, which has no key. It is the optimized key of a region of the process, at whichever index, or an index, whose region has the optimized key 0."),
     row("stall_time", Number("ns"), "5000000000", Own, "Time without progress after which a message that is arriving is given up, and an unexpected message of a peer without a confirmed context; at most twice as long.").within(0, LONGEST),
     row("start_message_id", Number("message_id"), "1", Own, "message_id of the first message as an initiator. For tests of the wrap only."),
     row("start_psn", Optional("PSN"), "null", Own, "Start_PSN of an unused PDCID, instead of a random one. For tests only: a peer that can guess PSNs can interfere."),

@@ -55,9 +55,9 @@ impl Inbox {
         self.packets.iter().any(|seen| seen.number > since && fits(seen))
     }
 
-    /// Returns the packet that arrived instead of the expected one, and describes the others: the last
-    /// refusal, or else the last ACK, or else the last packet, and the kinds of the others. Those after number
-    /// `since` answer the question, so they come first.
+    /// Returns the packet that arrived instead of the expected one, and the kinds of the others. It is the
+    /// last refusal, or else the last ACK, or else the last packet. Those after number `since` answer the
+    /// question, so they come first.
     pub(super) fn others(&self, since: usize) -> Option<(&RxPacket, String)> {
         let refusal = |seen: &&RxPacket| seen.nack().is_some() || seen.is_error();
         let recent = || self.packets.iter().filter(|seen| seen.number > since);

@@ -58,8 +58,8 @@ struct SuiteSection {
 /// Judges all packets of a capture, one after the other.
 ///
 /// The suite breaks requirements on purpose. In its captures, findings about its own packets are notes: those from the
-/// addresses that send to the device that the comment of the section names, and so are later contradictions of the device
-/// in the same instance. If this device sends no packet, its comment changes nothing.
+/// addresses that send to the device that the comment of the section names. Contradictions of the device that follow in
+/// the same instance are notes, too. If this device sends no packet, its comment changes nothing.
 ///
 /// If the comment says that the capture is a selection of packets, each packet is judged by itself: those left out may
 /// explain what it lacks.

@@ -185,8 +185,8 @@ pub(super) const RULES: &[Rule] = &[
             let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
             flow.target.got.iter().for_each(|got| *counts.entry(got.seen.wire.entropy).or_default() += 1);
             require(counts.len() >= 16, FEW_VALUES)?;
-            // A value occurs once in each whole round, and once in the rounds that begin and end the flow. The
-            // network may have lost a tenth of the packets.
+            // A value occurs once in each whole round, and once in the rounds that begin and end the flow. A
+            // tenth of the packets may be lost.
             let rounds = (flow.target.got.len() * 11).div_ceil(10 * counts.len());
             let most = counts.values().max().copied().unwrap_or(0);
             t.at_most(CC_PATH_002, "packets with the most frequent entropy value", rounds + 1, most);

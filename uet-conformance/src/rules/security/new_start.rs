@@ -34,7 +34,7 @@ const EQUAL_PSNS: Axis<bool> = axis("psns").values(&[("different", false), ("equ
 /// True if the NACK names the context that the device has opened second.
 const NAMED: Axis<bool> = axis("named").values(&[("first", false), ("second", true)]);
 
-/// The Start_PSNs that the ACKs of two closes tell, one after the other.
+/// The Start_PSNs in the ACKs of two closes, one after the other.
 const TOLD: Axis<[u32; 2]> = axis("told").values(&[
     ("falling", [0x2000_0000, 0x1fff_f000]),
     ("rising", [0x1fff_f000, 0x2000_0000]),
@@ -231,7 +231,7 @@ pub(super) const RULES: &[Rule] = &[
             target.ack(t, 2)?;
             t.ends(TSS_CTR_001, written, Status::Ok)
         }),
-    rule("tss-new-start/told", "Of the Start_PSNs that the ACKs of two closes tell, the newer one counts")
+    rule("tss-new-start/told", "The newer of the Start_PSNs in the ACKs of two closes counts")
         .checks(&[TSS_START_009])
         .needs(&[RUD, WRITE, TSS, CLOSE])
         .over(&[&TOLD, &SECURED])

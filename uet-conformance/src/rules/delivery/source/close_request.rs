@@ -19,6 +19,7 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_PDC_003, PDS_CLOSE_013])
         .over(&[&IN_ACK, &MODE, &CARRIER, &START])
         .run(|t| {
+            t.make_patient()?;
             let peers = [t.peer_of_job(101)?, t.peer_of_job(202)?];
             let stays = Target::established(t, peers[0], Mode::Rud)?;
             t.post(post(PostKind::Write, peers[1], 64))?;

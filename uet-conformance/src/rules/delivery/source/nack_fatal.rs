@@ -1,6 +1,5 @@
 //! NACKs that end a context at its initiator (section 3.5).
 
-use super::nack::MOST;
 use super::steps::check_apart;
 use crate::Show;
 use crate::prelude::*;
@@ -15,13 +14,6 @@ const END: Axis<(Option<NackCode>, bool)> = axis("end").values(&[
     ("inv-dpdcid", (Some(NackCode::INV_DPDCID), false)),
     ("closing", (Some(NackCode::CLOSING), false)),
     ("timeout", (None, false)),
-]);
-
-/// Codes of a target that has no room for a context.
-const SHORTAGE: Axis<NackCode> = axis("code").values(&[
-    ("no-pdc", NackCode::NO_PDC_AVAIL),
-    ("no-ccc", NackCode::NO_CCC_AVAIL),
-    ("no-bitmap", NackCode::NO_BITMAP),
 ]);
 
 pub(super) const RULES: &[Rule] = &[
@@ -165,35 +157,6 @@ pub(super) const RULES: &[Rule] = &[
             t.holds(requirement, "the read fails, or a new context tries it", held, ended.show());
             Ok(())
         }),
-    rule(
-        "source-nack/opening-limit",
-        "An opening packet without a context is given up after Max_NACK_Retx_Cnt",
-    )
-    .checks(&[PDS_NACK_005])
-    .over(&[&SHORTAGE, &MOST, &MODE, &CARRIER, &START])
-    .run(|t| {
-        if let Some(most) = t.value(&MOST) {
-            t.configure("max_nack_retx_cnt", most)?;
-            t.try_configure("max_rto_retx_cnt", 1)?;
-        }
-        let code = t.value(&SHORTAGE);
-        let most = t.nack_limit()?;
-        let peer = t.peer(0)?;
-        let written = t.post(post(PostKind::Write, peer, 64))?;
-        let mut target = Target::accept(t)?;
-        let mut seen = target.got.len();
-        target.refuse_without_context(t, code, 0)?;
-        let most = (most + t.parameter("max_rto_retx_cnt")) as usize;
-        while target.next(t, t.later())?.is_some() && target.times(0) <= most + 3 {
-            if target.got.len() > seen {
-                seen = target.got.len();
-                target.refuse_without_context(t, code, 0)?;
-            }
-        }
-        let bound = Bound::from(most + 1).from_parameter("max_nack_retx_cnt and max_rto_retx_cnt");
-        t.at_most(PDS_NACK_005, "transmissions of the opening packet", bound, target.times(0));
-        t.fails(PDS_NACK_005, written, t.until_given_up())
-    }),
 ];
 
 /// Returns whether the device reads again on a context that it has opened since then.

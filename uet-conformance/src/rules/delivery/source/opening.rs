@@ -1,5 +1,6 @@
 //! Opening packets that are refused for lack of a context (sections 3.5 and 3.5.8).
 
+use super::nack::MOST;
 use crate::prelude::*;
 use crate::rules::delivery::rule;
 
@@ -9,10 +10,6 @@ const SHORTAGE: Axis<NackCode> = axis("code").values(&[
     ("no-ccc", NackCode::NO_CCC_AVAIL),
     ("no-bitmap", NackCode::NO_BITMAP),
 ]);
-
-/// Max_NACK_Retx_Cnt as the script sets it, or the default.
-const MOST: Axis<Option<u64>> =
-    axis("most").values(&[("default", None), ("1", Some(1)), ("0", Some(0)), ("2", Some(2))]);
 
 /// The operation that opens the context.
 const OPERATION: Axis<PostKind> = axis("operation").needing(&[

@@ -6,7 +6,7 @@ use crate::rules::steps::bytes;
 use uet_control::Permission;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 
-/// What a message of several packets asks for.
+/// The operation of a message of several packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Write,
