@@ -120,13 +120,15 @@ fn wrong(root: &Path, command: &[&str]) -> (usize, Vec<String>) {
     let control = format!("127.0.0.1:{}", nic.ready["control"]["port"]);
     let examples = examples(&uet(&[command, &["--help"]].concat()).out);
     assert!(!examples.is_empty(), "{command:?} has no examples");
-    let here = |line: &&String| !ELSEWHERE.iter().any(|other| line.contains(other)) && *line != "uet emulate";
+    let here = |line: &&String| !ELSEWHERE.iter().any(|other| line.contains(other));
     let here: Vec<_> = examples.iter().filter(here).collect();
     let wrong = here.iter().filter_map(|line| {
         // Replace the ports of the examples, which may be in use.
         let told = line.replace("[::1]:4793 --control 127.0.0.1:9000", "127.0.0.1:0");
-        let told =
-            told.replace("uet emulate --virtual-time", "uet emulate --listen 127.0.0.1:0 --virtual-time");
+        let told = match told.strip_prefix("uet emulate") {
+            Some(rest) if !rest.contains("--listen") => format!("uet emulate --listen 127.0.0.1:0{rest}"),
+            _ => told,
+        };
         let told = told.replace("127.0.0.1:4793", &at).replace("127.0.0.1:9000", &control);
         match paste(root, &told.replace("--seconds 600", "--seconds 1")) {
             None => None,

@@ -213,7 +213,10 @@ pub(super) const RULES: &[Rule] = &[
             next.watch(t, t.rto() * 2)?;
             check_highest(t, PDS_WIN_004, &next, range, "default_mpr");
             // The edge says nothing about a device that stops before.
-            require(next.highest() >= range, format!("the device stops at packet {}", next.highest()))
+            require(
+                next.highest() >= range,
+                format!("the device sends no more than {} packets", next.highest()),
+            )
         }),
     rule("source-window/no-limit", "A message completes although each ACK has mpr = 0")
         .checks(&[PDS_WIN_005])
