@@ -93,9 +93,12 @@ impl Test<'_> {
     /// Describes the packets that arrived instead of the expected one. Those after number `since` come first.
     fn others(&self, since: usize) -> String {
         let Some((shown, beside)) = self.inbox.others(since) else { return "nothing".into() };
-        let strange = shown.dpdcid().filter(|to| {
-            *to != PdcId::NONE && self.suite.watch().contexts(shown.wire.dst, *to).next().is_none()
-        });
+        // The packet itself may have made a context of that PDCID, from which the suite has sent nothing.
+        let is_used = |to: PdcId| {
+            let mut contexts = self.suite.watch().contexts(shown.wire.dst, to);
+            contexts.any(|(context, side)| context.direction(side).names.contains(&to))
+        };
+        let strange = shown.dpdcid().filter(|to| *to != PdcId::NONE && !is_used(*to));
         let lost = strange.map(|to| format!(", for PDCID {to}, which is none of the suite's"));
         format!("{}{}{beside}", shown.uet(), lost.unwrap_or_default())
     }

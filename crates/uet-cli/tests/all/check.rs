@@ -386,6 +386,24 @@ fn comment_excuses_only_packets_to_a_device_that_answers() {
 }
 
 #[test]
+fn a_contradiction_that_the_suite_may_have_caused_is_a_note() {
+    // Both packets open one context, and contradict each other in its first PSN.
+    let opening = |psn: u32| {
+        let fields = json!({
+            "pds.type": 2, "pds.flags.syn": 1, "pds.clear_psn_offset": -1, "pds.psn": psn, "pds.spdcid": 0x4001,
+            "pds.psn_offset": 0, "ses.opcode": 1, "ses.som": 1, "ses.eom": 1, "ses.message_id": 1,
+            "ses.job_id": 101, "ses.request_length": 64
+        });
+        common::answered(fields, 64)
+    };
+    for (first, severity) in [(common::write(), "error"), (malformed(), "note")] {
+        let path = of_suite("consequence.pcapng", "10.0.1.12", &[first, opening(333), opening(334)]);
+        let run = uet(&["check", &path]);
+        assert!(run.out.contains(&format!(" {severity} PDS-SYN-001 10.0.1.12: ")), "{}", run.out);
+    }
+}
+
+#[test]
 fn each_capture_is_judged_for_itself() {
     let suite = of_suite("suite.pcapng", "10.0.1.12", &[malformed(), ack()]);
     let plain = file("beside-suite.pcap", &common::capture::simple(&[malformed(), ack()]));

@@ -192,3 +192,22 @@ impl Dut for Blind {
         Err(CallError::Refused { op: op.name(), refusal: Refusal { code: ErrorCode::Unsupported, message } })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn it_moves_away_from_a_port_in_use() {
+        let first = UdpSocket::bind("127.0.0.2:0").unwrap();
+        let port = first.local_addr().unwrap().port();
+        let _second = UdpSocket::bind(("127.0.1.2", port)).unwrap();
+        let mut blind = Blind::for_suite(&format!("127.0.0.1:{port}"), None).unwrap();
+        assert_eq!(blind.facts.local, [IpAddr::from([127, 0, 2, 2])]);
+        // The run that begins takes the first address that is free.
+        drop(blind.link.take());
+        blind.reset(1).unwrap();
+        assert_eq!((&blind.facts.local[..], blind.addresses), (&[IpAddr::from([127, 0, 2, 2])][..], Some(3)));
+    }
+}

@@ -235,8 +235,7 @@ impl Cccs {
         }
     }
 
-    /// Returns the context for packets to a destination; `None` if all are in use. `CC-WINDOW-005`: each destination and
-    /// class has its own.
+    /// `CC-WINDOW-005`: returns the context for packets to a destination and of a class; `None` if all are in use.
     pub(super) fn enter(&mut self, destination: (IpAddr, u8), pdc: u16) -> Option<SlabKey> {
         if let Some(key) = self.by_destination.get(&destination) {
             self.entries.get_mut(*key as usize)?.users += 1;

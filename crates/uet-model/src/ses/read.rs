@@ -104,8 +104,8 @@ impl Ses {
                 let rendezvous = rendezvous.map(|id| (id, length));
                 let message = self.name_sent(Purpose::Data { rendezvous });
                 self.reads = self.reads.saturating_add(1);
-                // Each packet is a message to PDS, because requests in this direction may come in any order. `PDS-ROD-006`:
-                // those of an ordered context come in the order of its PSNs, and leave in it.
+                // Each packet is a message to PDS, because requests in this direction may come in any order.
+                // `PDS-ROD-006`: those of an ordered context come in the order of its PSNs, and leave in it.
                 let packet = TxRequest { message, som: true, eom: true, next_hdr, head, payload: data };
                 self.outbox.push(Via::Return(pdc), OutboxItem::Packet(packet));
                 // The response acknowledges the request. For the last one of a read, both forms are right.

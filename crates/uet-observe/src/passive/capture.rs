@@ -47,8 +47,7 @@ struct SuiteSection {
     suite: BTreeSet<IpAddr>,
     /// True once the device has sent a packet.
     device_sent: bool,
-    /// True once the suite has broken a requirement in this instance. Later contradictions of the device may follow from
-    /// that.
+    /// True once the suite has broken a requirement in this instance. The device may contradict itself because of that.
     deviated: bool,
     /// Findings about packets of the suite, each with the reason why it may be a note. Until the device sends a packet,
     /// the comment that names it may be wrong.

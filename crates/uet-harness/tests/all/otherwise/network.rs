@@ -1,6 +1,6 @@
 //! Losses on the host of the suite, and a device that is far away.
 
-use super::{Hears, is, others, passes, results, says_all, verdict};
+use super::{Hears, Says, device, get, hears_all, is, others, passes, results, says_all, set, verdict};
 use crate::around::{Changes, Device};
 use core::time::Duration;
 use serde_json::{Map, Value};
@@ -91,6 +91,24 @@ fn a_claim_that_no_rule_supports_is_named() {
     };
     assert_eq!(unsupported(u32::MAX), [("rudi".to_owned(), 3)]);
     assert_eq!(unsupported(0), []);
+}
+
+/// A device whose ACKs have both PDCIDs in each other's place.
+#[test]
+fn an_ack_for_no_context_of_the_suite_is_named() {
+    let says: Says = |device, mut wire| {
+        let ids = ["pds.spdcid", "pds.dpdcid"].map(|name| get(&wire, name));
+        if let ([Some(from), Some(to)], true) = (ids, is(&wire, "pds.type", PdsType::ACK_CC.code())) {
+            set(&mut wire, "pds.spdcid", to);
+            set(&mut wire, "pds.dpdcid", from);
+        }
+        device.came.push_back(wire);
+    };
+    for id in ["ack/requested", "close/one-of-two"] {
+        let result = results(&mut device(hears_all, says), &[id]);
+        let reason = &result.rules[0].reason;
+        assert!(reason.contains(", for PDCID 0x0001, which is none of the suite's"), "{id}: {reason}");
+    }
 }
 
 /// A network of which nothing is known but that it takes 150 ms each way.

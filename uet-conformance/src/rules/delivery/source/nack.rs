@@ -163,27 +163,10 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_NACK_005])
         .over(&[&LIMITED, &MOST, &MODE, &CARRIER, &START])
         .run(|t| {
-            if let Some(most) = t.value(&MOST) {
-                t.configure("max_nack_retx_cnt", most)?;
-                // A retransmission does not show its cause, so timeouts are few.
-                t.try_configure("max_rto_retx_cnt", 1)?;
-            }
+            let most = set_most(t)?;
             let code = t.value(&LIMITED);
-            let most = t.nack_limit()?;
             let (mut target, written) = message_in_flight(t, 1)?;
-            let mut seen = target.got.len();
-            target.refuse(t, code, 1)?;
-            // The suite also refuses packets that the device retransmits at a timeout.
-            let most = (most + t.parameter("max_rto_retx_cnt")) as usize;
-            while target.next(t, t.later())?.is_some() && target.times(1) <= most + 3 {
-                if target.got.len() > seen {
-                    seen = target.got.len();
-                    target.refuse(t, code, 1)?;
-                }
-            }
-            let times = target.times(1);
-            let bound = Bound::from(most + 1).from_parameter("max_nack_retx_cnt and max_rto_retx_cnt");
-            t.at_most(PDS_NACK_005, "transmissions of the packet", bound, times);
+            expect_given_up(t, &mut target, (1, most), |t, target| target.refuse(t, code, 1))?;
             t.fails(PDS_NACK_005, written, t.until_given_up())
         }),
     rule("source-nack/outside-window", "A packet refused as outside the target's window is retransmitted")
@@ -347,6 +330,38 @@ fn expect_early_retransmissions(t: &mut Test<'_>, codes: &[NackCode], requiremen
     }
     target.ack(t, count)?;
     t.ends(PDS_NACK_004, written, Status::Ok)
+}
+
+/// Sets Max_NACK_Retx_Cnt as [`MOST`] says, and returns it.
+pub(super) fn set_most(t: &mut Test<'_>) -> Result<u64, Stop> {
+    if let Some(most) = t.value(&MOST) {
+        t.configure("max_nack_retx_cnt", most)?;
+        // A retransmission does not show its cause, so timeouts are few.
+        t.try_configure("max_rto_retx_cnt", 1)?;
+    }
+    t.nack_limit()
+}
+
+/// Refuses the `n`-th packet each time that it comes, and expects that the device sends it no more than `most`
+/// times again, beside those after a timeout.
+pub(super) fn expect_given_up(
+    t: &mut Test<'_>,
+    target: &mut Target,
+    (n, most): (u32, u64),
+    refuse: impl Fn(&mut Test<'_>, &Target) -> Outcome,
+) -> Outcome {
+    let most = (most + t.parameter("max_rto_retx_cnt")) as usize;
+    let mut seen = target.got.len();
+    refuse(t, target)?;
+    while target.next(t, t.later())?.is_some() && target.times(n) <= most + 3 {
+        if target.got.len() > seen {
+            seen = target.got.len();
+            refuse(t, target)?;
+        }
+    }
+    let bound = Bound::from(most + 1).from_parameter("max_nack_retx_cnt and max_rto_retx_cnt");
+    t.at_most(PDS_NACK_005, "transmissions of the packet", bound, target.times(n));
+    Ok(())
 }
 
 /// Checks that a retransmission came before the timeout.

@@ -1,6 +1,6 @@
 //! Opening packets that are refused for lack of a context (sections 3.5 and 3.5.8).
 
-use super::nack::MOST;
+use super::nack::{MOST, expect_given_up, set_most};
 use crate::prelude::*;
 use crate::rules::delivery::rule;
 
@@ -28,28 +28,15 @@ pub(super) const RULES: &[Rule] = &[
         .checks(&[PDS_NACK_005])
         .over(&[&SHORTAGE, &MOST, &OPERATION, &MODE, &START])
         .run(|t| {
-            if let Some(most) = t.value(&MOST) {
-                t.configure("max_nack_retx_cnt", most)?;
-                // A retransmission does not show its cause, so timeouts are few.
-                t.try_configure("max_rto_retx_cnt", 1)?;
-            }
+            let most = set_most(t)?;
             let (code, kind) = (t.value(&SHORTAGE), t.value(&OPERATION));
-            let most = t.nack_limit()?;
             let peer = t.peer(0)?;
             let tag = (kind == PostKind::Tsend).then_some(uet_control::Hex64(0x7a9));
             let posted = t.post(uet_control::Post { tag, ..post(kind, peer, 64) })?;
             let mut target = Target::accept(t)?;
-            let mut seen = target.got.len();
-            target.refuse_without_context(t, code, 0)?;
-            let most = (most + t.parameter("max_rto_retx_cnt")) as usize;
-            while target.next(t, t.later())?.is_some() && target.times(0) <= most + 3 {
-                if target.got.len() > seen {
-                    seen = target.got.len();
-                    target.refuse_without_context(t, code, 0)?;
-                }
-            }
-            let bound = Bound::from(most + 1).from_parameter("max_nack_retx_cnt and max_rto_retx_cnt");
-            t.at_most(PDS_NACK_005, "transmissions of the opening packet", bound, target.times(0));
+            expect_given_up(t, &mut target, (0, most), |t, target| {
+                target.refuse_without_context(t, code, 0)
+            })?;
             t.fails(PDS_NACK_005, posted, t.until_given_up())
         }),
     rule(
