@@ -342,8 +342,8 @@ pub(super) fn set_most(t: &mut Test<'_>) -> Result<u64, Stop> {
     t.nack_limit()
 }
 
-/// Refuses the `n`-th packet each time that it comes, and expects that the device sends it no more than `most`
-/// times again, beside those after a timeout.
+/// Refuses the `n`-th packet whenever it arrives. Expects at most `most` retransmissions, apart from those after a
+/// timeout.
 pub(super) fn expect_given_up(
     t: &mut Test<'_>,
     target: &mut Target,
